@@ -1,0 +1,65 @@
+# Everything a contributor runs. `make help` lists it; each target installs what it needs.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON     ?= python3
+UV_VERSION := 0.13.7
+# Tools and built oracles are kept outside the checkout, by version, so a second checkout builds nothing.
+CACHE      := $(or $(ASTRAGO_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/astrago-trainer)
+UV         := $(CACHE)/uv-$(UV_VERSION)/bin/uv
+BIN        := .venv/bin
+READY      := .venv/.ready
+export ASTRAGO_CACHE := $(CACHE)
+
+.PHONY: help setup check test fuzz-merge bench campaign lock schema build clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## make the environment .venv, with .venv/bin/astrago in it
+
+$(READY): requirements.lock pyproject.toml $(UV)
+	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv
+	@$(UV) pip sync --quiet --compile-bytecode --python .venv --require-hashes requirements.lock
+	@$(UV) pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "make: $(PYTHON) is $$($(PYTHON) -V 2>&1); Python 3.11 or newer is needed. Name another one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	@rm -rf $(CACHE)/uv-$(UV_VERSION) && mkdir -p $(CACHE)
+	@$(PYTHON) -m venv $(CACHE)/uv-$(UV_VERSION) || \
+	  { echo "make: '$(PYTHON) -m venv' does not work here; on Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
+	@$(CACHE)/uv-$(UV_VERSION)/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+
+check: $(READY) ## lint, types and layers alone (seconds)
+	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet --output-format concise .
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo --no-cache > .venv/layers.log || { cat .venv/layers.log; exit 1; }
+
+test: check ## everything: checks, unit, property, golden, command line, and the merge against the controller's own code
+	@$(BIN)/pytest -q -n 2
+
+N ?= 20000
+fuzz-merge: $(READY) ## compare N generated pairs per Trainer version with the controller (N=20000)
+	@$(BIN)/python -m tests.oracle.fuzz --pairs $(N) $(if $(SEED),--seed $(SEED))
+
+bench: $(READY) ## the benchmarks, one JSON line each, ours beside the peer in one run
+	@$(BIN)/python -m bench
+
+campaign: fuzz-merge ## the long versions of the tests, with seeds that replay a failure
+
+lock: $(UV) ## resolve the dependencies anew into requirements.lock
+	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+	  pyproject.toml --group dev --upgrade --output-file requirements.lock
+
+schema: $(READY) ## read the field tables of Trainer 2.1, 2.2 and 2.3 anew (needs Go)
+	@$(BIN)/python -m tests.oracle.schema --write
+
+build: $(READY) ## wheel and source archive into dist/
+	@$(UV) build --quiet --no-build-isolation --python .venv
+
+clean: ## remove what the targets made inside the checkout
+	@rm -rf .venv dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,238 @@
+"""The runtimes that come with the package: manifest, sample and script of each, and the scripts of
+the platform.
+
+A folder with a `runtime.yaml` is a runtime; the comment at its head says what it is for. Files are
+read when asked for, once; nothing is written, and nothing is asked of a cluster.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from astrago_trainer.core.errors import InvalidRequest, Problem
+from astrago_trainer.manifests import one_of_kind, parse_documents
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+    from astrago_trainer.core.platform import Platform, SystemScripts, TrainerVersion
+
+RUNTIME_KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
+FRAMEWORK_LABEL = "trainer.kubeflow.org/framework"
+
+# Where a shipped manifest has its name; a test holds every one of them to it.
+_NAME = re.compile(r"^metadata:\n  name: (\S+)$", re.MULTILINE)
+_HEAD = re.compile(r"(?:#.*\n)+")
+_ENOUGH = 50
+_SENTENCE = re.compile(r"\S.*?\.(?=\s|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeEntry:
+    """One runtime of the catalogue, as a list shows it."""
+
+    name: str
+    framework: str
+    summary: str
+    """What it is for, in a sentence or two."""
+    about: str
+    """All that its manifest says about itself."""
+    nodes: int
+    image: str
+    """Of the training container."""
+    folder: str
+    has_script: bool
+
+
+def runtimes() -> tuple[RuntimeEntry, ...]:
+    """All of them, by name."""
+    return tuple(_entry(name) for name in names())
+
+
+def names() -> tuple[str, ...]:
+    """Their names alone, without reading more than the heads."""
+    return tuple(sorted(_folders()))
+
+
+def get_runtime(name: str) -> RuntimeEntry:
+    """One of them; raises InvalidRequest that names the nearest."""
+    check_name(name)
+    return _entry(name)
+
+
+def load_runtime(name: str) -> dict[str, Any]:
+    """The manifest; raises InvalidRequest that names the nearest. The caller may change it."""
+    check_name(name)
+    return dict(one_of_kind(_documents(name, "runtime.yaml"), RUNTIME_KINDS, "runtime"))
+
+
+def runtime_text(name: str) -> str:
+    """The manifest as it is shipped, comments and all."""
+    return _text(name, "runtime.yaml")
+
+
+def sample_trainjob(name: str) -> dict[str, Any]:
+    """A TrainJob that runs on it."""
+    return dict(one_of_kind(_documents(name, "trainjob.yaml"), ("TrainJob",), "TrainJob"))
+
+
+def sample_text(name: str) -> str:
+    """The sample as it is shipped."""
+    return _text(name, "trainjob.yaml")
+
+
+def script(name: str) -> str:
+    """The `train.py` of the sample."""
+    return _text(name, "train.py")
+
+
+def system_scripts() -> Mapping[str, str]:
+    """File name -> text of the platform's own scripts."""
+    return _system_scripts()
+
+
+def default_platform(version: TrainerVersion = "2.1") -> Platform:
+    """An installation as the package comes: shipped runtimes and their scripts."""
+    from astrago_trainer.core.platform import Platform
+
+    texts = _system_scripts()
+    return Platform(
+        trainer_version=version,
+        system_scripts=_config_maps(),
+        preludes={
+            "pytorch": texts["prelude_pytorch.sh"],
+            "tensorflow": texts["prelude_tensorflow.sh"],
+        },
+    )
+
+
+def check_name(name: str) -> None:
+    """Raises InvalidRequest for a name the catalogue does not have."""
+    known = names()
+    if name in known:
+        return
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, 1)
+    nearest = f"Did you mean {close[0]}? " if close else ""
+    shown = name if len(name) <= 60 else f"{name[:59]}…"
+    raise InvalidRequest(
+        [
+            Problem(
+                path="runtime",
+                code="unknown-runtime",
+                message=f"there is no runtime {shown!r} in the catalogue.",
+                remedy=f"{nearest}It has {', '.join(known)}.",
+            )
+        ]
+    )
+
+
+def _config_maps() -> tuple[SystemScripts, ...]:
+    """The System ConfigMaps of the first generation (M10); all other runtimes do without."""
+    from astrago_trainer.core.platform import SystemScripts
+
+    texts = _system_scripts()
+    return (
+        SystemScripts(
+            name="pytorch-pet-setup",
+            volume="pytorch-pet-setup",
+            sourced="setup_pytorch_env.sh",
+            data={"setup_pytorch_env.sh": texts["setup_pytorch_env.sh"]},
+            runtimes=frozenset({"pytorch-simple"}),
+        ),
+        SystemScripts(
+            name="tensorflow-tf-config-generator",
+            volume="tf-config-generator",
+            sourced="generate_tf_config.sh",
+            data={"generate_tf_config.sh": texts["generate_tf_config.sh"]},
+            runtimes=frozenset({"tensorflow-distributed"}),
+        ),
+    )
+
+
+def _root() -> Traversable:
+    return files("astrago_trainer") / "runtimes"
+
+
+@cache
+def _folders() -> Mapping[str, str]:
+    """Name -> folder; only looks for the name, parsing waits until somebody wants the content."""
+    found = {}
+    for folder in _root().iterdir():
+        manifest = folder / "runtime.yaml"
+        if manifest.is_file() and (name := _NAME.search(manifest.read_text("utf-8"))):
+            found[name[1]] = folder.name
+    return found
+
+
+@cache
+def _entry(name: str) -> RuntimeEntry:
+    manifest = load_runtime(name)
+    about = _about(runtime_text(name))
+    folder = _folders()[name]
+    return RuntimeEntry(
+        name=name,
+        framework=manifest["metadata"].get("labels", {}).get(FRAMEWORK_LABEL, ""),
+        summary=_summary(about),
+        about=about,
+        nodes=manifest["spec"].get("mlPolicy", {}).get("numNodes", 1),
+        image=_image(manifest),
+        folder=folder,
+        has_script=(_root() / folder / "train.py").is_file(),
+    )
+
+
+def _about(text: str) -> str:
+    head = _HEAD.match(text)
+    return " ".join(line.lstrip("# ") for line in head[0].splitlines()) if head else ""
+
+
+def _summary(about: str) -> str:
+    """The first sentence, and the next as long as it says too little."""
+    summary = ""
+    for sentence in _SENTENCE.findall(about):
+        summary = f"{summary} {sentence}".strip()
+        if len(summary) >= _ENOUGH:
+            break
+    return summary
+
+
+def _image(manifest: Mapping[str, Any]) -> str:
+    """Of the container that `spec.trainer` changes: `node`, in the job with the trainer's label."""
+    jobs = manifest["spec"]["template"]["spec"]["replicatedJobs"]
+    labelled = [job for job in jobs if job["template"].get("metadata", {}).get("labels")]
+    for job in [*labelled, *jobs]:
+        for container in job["template"]["spec"]["template"]["spec"]["containers"]:
+            if container["name"] == "node":
+                return str(container.get("image", ""))
+    return ""
+
+
+def _documents(name: str, file: str) -> list[dict[str, Any]]:
+    return parse_documents(_text(name, file).encode(), f"{name}/{file}")
+
+
+@cache
+def _text(name: str, file: str) -> str:
+    check_name(name)
+    path = _root() / _folders()[name] / file
+    if not path.is_file():
+        raise InvalidRequest(
+            [Problem("runtime", "no-such-file", f"the runtime {name} comes without {file}.")]
+        )
+    return path.read_text("utf-8")
+
+
+@cache
+def _system_scripts() -> Mapping[str, str]:
+    return {
+        each.name: each.read_text("utf-8")
+        for each in sorted((_root() / "system").iterdir(), key=lambda each: each.name)
+        if each.is_file()
+    }

@@ -1,0 +1,171 @@
+"""From the files of the command line to a preview: which kind of thing each is, and its runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from astrago_trainer import catalogue
+from astrago_trainer.core.errors import InvalidRequest, Problem, Unreadable
+from astrago_trainer.core.preview import Preview, preview_job, preview_pair
+from astrago_trainer.manifests import load_documents, one_of_kind
+
+if TYPE_CHECKING:
+    from astrago_trainer.core.platform import TrainerVersion
+    from astrago_trainer.core.spec import JobSpec
+
+Document = Mapping[str, Any]
+
+_TRAINJOB = ("TrainJob",)
+_LEGACY = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "MXJob")
+_SEED_FIELDS = frozenset({"user_id", "training_code"})
+
+
+def read_preview(
+    *, file: str, runtime: str | None, version: TrainerVersion, is_trainjob: bool
+) -> Preview:
+    """The preview of what `file` holds; without `runtime`, a file or a name, the job decides."""
+    documents = _flat(load_documents(file))
+    if is_trainjob or any("kind" in each or "apiVersion" in each for each in documents):
+        trainjob = _find_trainjob(documents, file)
+        return preview_pair(_runtime_of(trainjob, documents, runtime), trainjob, version)
+    if len(documents) > 1:
+        raise Unreadable(
+            [
+                Problem(
+                    path=_shown(file),
+                    code="several-documents",
+                    message=f"expected one job, found {len(documents)} documents.",
+                    remedy="Put each job into its own file.",
+                )
+            ]
+        )
+    return _preview_job(documents[0], file, runtime, version)
+
+
+def _flat(documents: Sequence[Document]) -> list[Document]:
+    """A `List`, as `kubectl get -o yaml` prints it, stands for its items."""
+    found: list[Document] = []
+    for each in documents:
+        items = each.get("items")
+        if each.get("kind") == "List" and isinstance(items, list):
+            found.extend(item for item in items if isinstance(item, Mapping))
+        else:
+            found.append(each)
+    return found
+
+
+def _find_trainjob(documents: Sequence[Document], file: str) -> Document:
+    legacy = [each["kind"] for each in documents if each.get("kind") in _LEGACY]
+    if legacy:
+        raise Unreadable(
+            [
+                Problem(
+                    path=_shown(file),
+                    code="legacy-kind",
+                    message=f"expected a TrainJob, found {legacy[0]} of the Training Operator v1.",
+                    remedy="Write it as a TrainJob or as a job file.",
+                )
+            ]
+        )
+    return one_of_kind(documents, _TRAINJOB, "TrainJob", source=_shown(file))
+
+
+def _runtime_of(trainjob: Document, documents: Sequence[Document], runtime: str | None) -> Document:
+    """The one that was named, else one that stands in the same file, else the catalogue's."""
+    if runtime is not None:
+        return _load_runtime(runtime)
+    name = _reference(trainjob)
+    beside = [each for each in documents if each.get("kind") in catalogue.RUNTIME_KINDS]
+    named = [each for each in beside if _name(each) == name]
+    if named or beside:
+        return (named or beside)[0]
+    if not name:
+        raise InvalidRequest(
+            [
+                Problem(
+                    path="spec.runtimeRef.name",
+                    code="FieldValueRequired",
+                    message="must name a runtime; found nothing.",
+                    remedy=f"Name one of {', '.join(catalogue.names())}, or give --runtime FILE.",
+                )
+            ]
+        )
+    return _from_catalogue(name, "spec.runtimeRef.name", "or give its manifest with --runtime FILE")
+
+
+def _load_runtime(runtime: str) -> Document:
+    if runtime in catalogue.names() and not Path(runtime).is_file():
+        return catalogue.load_runtime(runtime)
+    is_name = "/" not in runtime and not runtime.endswith((".yaml", ".yml", ".json", "-"))
+    if is_name and not Path(runtime).exists():
+        return _from_catalogue(runtime, "--runtime", "or name a file")
+    return one_of_kind(
+        load_documents(runtime), catalogue.RUNTIME_KINDS, "runtime", source=_shown(runtime)
+    )
+
+
+def _from_catalogue(name: str, path: str, otherwise: str) -> Document:
+    try:
+        return catalogue.load_runtime(name)
+    except InvalidRequest as error:
+        raise InvalidRequest(
+            Problem(path, each.code, each.message, f"{each.remedy.rstrip('.')}; {otherwise}.")
+            for each in error.problems
+        ) from None
+
+
+def _preview_job(
+    document: Document, file: str, runtime: str | None, version: TrainerVersion
+) -> Preview:
+    spec = _job_spec(document, file)
+    platform = catalogue.default_platform(version)
+    if runtime is not None:
+        return preview_job(spec, _load_runtime(runtime), platform)
+    name = platform.runtime_for(
+        spec.framework,
+        runtime=spec.runtime,
+        has_git_code=spec.code is not None and spec.code.git is not None,
+    )
+    found = _from_catalogue(name, "runtime", "or give its manifest with --runtime FILE")
+    return preview_job(spec, found, platform)
+
+
+def _job_spec(document: Document, file: str) -> JobSpec:
+    """A request body of the first API is known by fields that a job file does not have."""
+    try:
+        if _SEED_FIELDS & document.keys():
+            from astrago_trainer.core.seeds import seed_body_to_job_spec
+
+            return seed_body_to_job_spec(document)
+        from astrago_trainer.core.spec import parse_job_spec
+
+        return parse_job_spec(document)
+    except InvalidRequest as error:
+        raise InvalidRequest(
+            Problem(
+                path=f"{_shown(file)}: {each.path}" if each.path else _shown(file),
+                code=each.code,
+                message=each.message,
+                remedy=each.remedy,
+                severity=each.severity,
+            )
+            for each in error.problems
+        ) from None
+
+
+def _reference(trainjob: Document) -> str:
+    spec = trainjob.get("spec")
+    reference = spec.get("runtimeRef") if isinstance(spec, Mapping) else None
+    name = reference.get("name") if isinstance(reference, Mapping) else None
+    return name if isinstance(name, str) else ""
+
+
+def _name(document: Document) -> Any:
+    metadata = document.get("metadata")
+    return metadata.get("name") if isinstance(metadata, Mapping) else None
+
+
+def _shown(file: str) -> str:
+    return "<stdin>" if file == "-" else file

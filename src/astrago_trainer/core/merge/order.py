@@ -1,0 +1,49 @@
+"""One order of keys for everything that is shown or written, whatever order the input had.
+
+People expect `name` before `image` before `env`, which is the order in which the API declares its fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from astrago_trainer.core.merge.schema import struct
+
+Json = dict[str, Any]
+
+_SPECS = {"JobSet": "struct:jobset.v1alpha2.JobSetSpec"}
+_TOP = ("apiVersion", "kind", "metadata", "type", "immutable", "spec", "data")
+
+
+def in_api_order(manifest: Mapping[str, Any], version: str) -> Json:
+    """A copy of the object with the keys in the order of the API; unknown keys come last, sorted."""
+    ordered: Json = {}
+    for key in sorted(
+        manifest, key=lambda name: (_TOP.index(name) if name in _TOP else len(_TOP), name)
+    ):
+        kind = "any"
+        if key == "metadata":
+            kind = "struct:meta.v1.ObjectMeta"
+        elif key == "spec":
+            kind = _SPECS.get(str(manifest.get("kind")), "any")
+        ordered[key] = _in_order(manifest[key], kind, version)
+    return ordered
+
+
+def _in_order(value: Any, kind: str, version: str) -> Any:
+    outer, _, inner = kind.partition(":")
+    if isinstance(value, Mapping):
+        if outer != "struct":
+            below = inner if outer == "map" else "any"
+            return {key: _in_order(value[key], below, version) for key in sorted(value)}
+        fields = struct(inner, version)
+        known = [key for key in fields if key in value]
+        rest = sorted(key for key in value if key not in fields)
+        return {
+            key: _in_order(value[key], fields[key].kind if key in fields else "any", version)
+            for key in [*known, *rest]
+        }
+    if isinstance(value, list):
+        return [_in_order(item, inner if outer == "list" else "any", version) for item in value]
+    return value

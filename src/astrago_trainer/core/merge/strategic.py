@@ -1,0 +1,205 @@
+"""Kubernetes' strategic merge patch, on settled values, noting what came from the patch.
+
+Order matters to users (`$(VAR)` in env is expanded in list order), so the order of merged lists follows the real
+algorithm: elements of the patch keep the patch's order, elements only the original has keep theirs, and an element that
+is new in the patch comes before the untouched ones it meets. The original is never changed; what is touched is copied.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from astrago_trainer.core.merge.origins import Origin, Origins
+from astrago_trainer.core.merge.schema import OMIT, Field, field_settler, settler, struct
+
+Json = dict[str, Any]
+
+_DIRECTIVE = "$patch"
+_DELETE_LIST = "$deleteFromPrimitiveList"
+_OTHER_DIRECTIVES = ("$retainKeys", "$setElementOrder")
+
+
+class PatchError(ValueError):
+    """The patch cannot be applied; the real controller fails on it too."""
+
+
+class Patcher:
+    """Applies patches for one Trainer version, marking what they set."""
+
+    def __init__(self, version: str, origins: Origins) -> None:
+        self._version = version
+        self._origins = origins
+
+    def apply(self, original: Json, patch: Json, kind: str, origin: Origin) -> Json:
+        """`original` of struct `kind` with the settled `patch` laid over it; `origin` is where the patch starts."""
+        return self._map(original, patch, struct(kind, self._version), origin)
+
+    def _map(
+        self, original: Json, patch: Json, fields: dict[str, Field] | None, origin: Origin
+    ) -> Json:
+        directive = patch.get(_DIRECTIVE)
+        if directive is not None:
+            return self._directive(directive, patch, origin)
+        result = self._origins.fork(original)
+        for key, value in patch.items():
+            if key.startswith(_OTHER_DIRECTIVES):
+                raise PatchError(f"the key {key!r} is a merge directive and may not be used")
+            if key.startswith(_DELETE_LIST):
+                key = _deleted_from(key)
+                if not isinstance(
+                    result.get(key), str
+                ):  # names no value of its own kind, so nothing happens
+                    continue
+            field = fields.get(key) if fields is not None else None
+            if value is None:
+                result.pop(key, None)
+                continue
+            here = Origin(origin.layer, f"{origin.path}.{key}")
+            present = result.get(key)
+            if isinstance(value, dict) and isinstance(present, dict):
+                result[key] = self._map(present, value, self._fields_of(field), here)
+            elif (
+                isinstance(value, list)
+                and isinstance(present, list)
+                and field is not None
+                and field.merges
+            ):
+                result[key] = self._list(present, value, field, here)
+            else:
+                self._set(result, key, value, field, here)
+        return result
+
+    def _directive(self, directive: Any, patch: Json, origin: Origin) -> Json:
+        if directive == "replace":
+            return self._origins.mark({k: v for k, v in patch.items() if k != _DIRECTIVE}, origin)
+        if directive == "delete":
+            return {}
+        raise PatchError(f"{directive!r} is no merge directive")
+
+    def _set(self, result: Json, key: str, value: Any, field: Field | None, origin: Origin) -> None:
+        """Take the patch's value as it is, in the form the patched type would write it."""
+        value = _without_directives(value)
+        if value is OMIT:
+            result.pop(key, None)
+            return
+        if field is not None:
+            value = field_settler(field, self._version)(value)
+            if value is OMIT:
+                result.pop(key, None)
+                return
+        result[key] = value
+        if isinstance(value, (dict, list)):
+            self._origins.mark(value, origin)
+        else:
+            self._origins.mark_key(result, key, origin)
+
+    def _list(
+        self, original: list[Any], patch: list[Any], field: Field, origin: Origin
+    ) -> list[Any]:
+        if not field.key:
+            return self._scalars(original, patch, origin)
+        if not original and not patch:
+            return original
+        item_kind = field.kind.removeprefix("list:")
+        fields = self._fields_of_kind(item_kind)
+        merged = list(original)
+        server_order = _positions(original, field.key)
+        positions = dict(server_order)
+        for index, item in enumerate(patch):
+            here = Origin(origin.layer, f"{origin.path}[{index}]")
+            value = _key_of(item, field.key)
+            if value in positions:
+                rest = {
+                    k: v for k, v in item.items() if k != field.key
+                }  # the key only says whom the rest is for
+                merged[positions[value]] = self._map(merged[positions[value]], rest, fields, here)
+            else:
+                positions[value] = len(merged)
+                merged.append(self._origins.mark(settler(item_kind, self._version)(item), here))
+        forked = self._origins.fork(original)
+        forked[:] = _ordered(merged, server_order, patch, field.key)
+        return forked
+
+    def _scalars(self, original: list[Any], patch: list[Any], origin: Origin) -> list[Any]:
+        """Lists of plain values become one list without repeats."""
+        merged = list(dict.fromkeys([*original, *patch]))
+        mine = [v for v in merged if v in patch]
+        others = [v for v in merged if v not in patch]
+        mine.sort(key=patch.index)
+        result = _interleave(others, mine, {v: i for i, v in enumerate(original)})
+        return self._origins.mark(result, origin)
+
+    def _fields_of(self, field: Field | None) -> dict[str, Field] | None:
+        return None if field is None else self._fields_of_kind(field.kind)
+
+    def _fields_of_kind(self, kind: str) -> dict[str, Field] | None:
+        outer, _, name = kind.partition(":")
+        return struct(name, self._version) if outer == "struct" else None
+
+
+def _without_directives(value: Any) -> Any:
+    """A value that has nothing to merge with loses the mappings that hold a directive."""
+    if isinstance(value, dict):
+        if _DIRECTIVE in value:
+            return OMIT
+        kept = {key: _without_directives(item) for key, item in value.items()}
+        return {key: item for key, item in kept.items() if item is not OMIT}
+    if isinstance(value, list):
+        return [item for item in map(_without_directives, value) if item is not OMIT]
+    return value
+
+
+def _deleted_from(directive: str) -> str:
+    prefix, slash, key = directive.partition("/")
+    if prefix != _DELETE_LIST or not slash:
+        raise PatchError(f"{directive!r} is no merge directive")
+    return key
+
+
+def _positions(items: list[Json], key: str) -> dict[Any, int]:
+    positions: dict[Any, int] = {}
+    for index, item in enumerate(items):
+        positions.setdefault(_key_of(item, key), index)
+    return positions
+
+
+def _key_of(item: Json, key: str) -> Any:
+    try:
+        return item[key]
+    except KeyError:
+        raise PatchError(f"an element without {key!r} cannot be merged into its list") from None
+
+
+def _ordered(
+    merged: list[Json], server_order: dict[Any, int], patch: list[Json], key: str
+) -> list[Json]:
+    patch_order = _positions(patch, key)
+    known = [server_order[value] for value in patch_order if value in server_order]
+    if len(merged) == len(server_order) + len(patch_order) - len(known):  # no key is there twice
+        if not known:
+            return merged[len(server_order) :] + merged[: len(server_order)]
+        if len(known) == len(patch_order) and known == sorted(known):
+            return merged
+    mine = [item for item in merged if item[key] in patch_order]
+    others = [item for item in merged if item[key] not in patch_order]
+    mine.sort(key=lambda item: patch_order[item[key]])
+    others.sort(key=lambda item: server_order[item[key]])
+    return _interleave(others, mine, server_order, key)
+
+
+def _interleave(
+    others: list[Any], mine: list[Any], server_order: dict[Any, int], key: str = ""
+) -> list[Any]:
+    """One list of both; an untouched element goes first only where the original had it before the patched one."""
+    result: list[Any] = []
+    left = right = 0
+    while left < len(others) and right < len(mine):
+        a = server_order.get(others[left][key] if key else others[left], -1)
+        b = server_order.get(mine[right][key] if key else mine[right], -1)
+        if a >= 0 and b >= 0 and a < b:
+            result.append(others[left])
+            left += 1
+        else:
+            result.append(mine[right])
+            right += 1
+    return result + others[left:] + mine[right:]

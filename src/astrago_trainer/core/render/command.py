@@ -1,0 +1,106 @@
+"""What the training container runs: the platform's set-up, then the user's command, unchanged.
+
+Only the user's own command is shell text. Everything else of a user's reaches bash as an argument
+or a variable, so nothing in it can be read as shell. Kubernetes expands `$(NAME)` and `$$` in
+commands, arguments and values; `literal` writes a text so that it comes out of that as it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from astrago_trainer.core.platform import Platform, SystemScripts
+from astrago_trainer.core.spec import JobSpec
+from astrago_trainer.core.spec.rules import GIT_PATH, SCRIPTS_PATH
+
+SYSTEM_PATH = "/shared"
+WORKING_DIR = "ASTRAGO_WORKING_DIR"
+
+_REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
+_CONSTANT = re.compile(r"[A-Z_][A-Z0-9_]*")
+_LAUNCHER = re.compile(
+    r"(?<![\w.-])torchrun(?![\w.-])|\btorch\.distributed\.(?:run|launch)\b"
+    r"|(?<![\w./-])accelerate\s+launch\b|(?<![\w./-])deepspeed\s"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """The container's command line, still as people wrote it: `literal` has not been applied."""
+
+    script: str
+    """Given to `bash -c`."""
+    arguments: tuple[str, ...]
+    """What the script sees as `"$@"`."""
+    starts_processes: bool
+    """Whether torchrun or a relative of it starts the node's processes (X7)."""
+    source: str
+    """The field of the request that decides what runs."""
+
+
+def build_command(spec: JobSpec, platform: Platform, scripts: SystemScripts | None) -> Command:
+    """Set-up, a blank line, then what the user runs (M19, M45)."""
+    text, arguments, source = _what_to_run(spec, platform)
+    setup = [_prelude(spec, platform, scripts)]
+    if working_dir(spec) is not None:
+        setup.append(f'cd -- "${WORKING_DIR}" || exit 1')
+    before = "\n".join(part for part in setup if part)
+    return Command(
+        script=f"{before}\n\n{text}" if before else text,
+        arguments=arguments,
+        starts_processes=_LAUNCHER.search(" ".join((text, *spec.argv))) is not None,
+        source=source,
+    )
+
+
+def working_dir(spec: JobSpec) -> str | None:
+    """Where the command runs; None leaves it to the image. Code from git runs where it lies."""
+    if spec.working_dir is None and spec.code is not None and spec.code.git is not None:
+        return GIT_PATH
+    return spec.working_dir
+
+
+def literal(text: str, names: Collection[str]) -> str:
+    """`text` written so that Kubernetes hands it on unchanged, in a pod with variables `names`.
+
+    Only what would be replaced is doubled, so that most commands look in the TrainJob as they did
+    in the form: `$$`, and `$(NAME)` where NAME is a variable or looks like one of a service.
+    """
+
+    def double(match: re.Match[str]) -> str:
+        name = match[1]
+        if name is None:
+            return "$$$$"
+        is_variable = name in names or _CONSTANT.fullmatch(name) is not None
+        return f"${match[0]}" if is_variable else match[0]
+
+    return _REFERENCE.sub(double, text)
+
+
+def _what_to_run(spec: JobSpec, platform: Platform) -> tuple[str, tuple[str, ...], str]:
+    if spec.command is not None:
+        return spec.command, (), "command"
+    if spec.argv:
+        return 'exec -- "$@"', spec.argv, "argv"
+    if spec.code is None:
+        return "", (), ""
+    folder = GIT_PATH if spec.code.git is not None else SCRIPTS_PATH
+    text = f"{_interpreter(spec, platform)} {folder}/{spec.code.entrypoint}"
+    return (f'{text} "$@"' if spec.args else text), spec.args, "code.entrypoint"
+
+
+def _interpreter(spec: JobSpec, platform: Platform) -> str:
+    """mpirun is told the user's variables, by names that hold letters, digits and '_' only."""
+    words = platform.interpreters[spec.framework]
+    if spec.framework != "horovod" or not spec.env:
+        return words
+    launcher, _, program = words.rpartition(" ")
+    return " ".join((launcher, *(f"-x {env.name}" for env in spec.env), program))
+
+
+def _prelude(spec: JobSpec, platform: Platform, scripts: SystemScripts | None) -> str:
+    if scripts is not None:
+        return f"source {SYSTEM_PATH}/{scripts.sourced}"
+    return platform.preludes.get(spec.framework, "").strip("\n")

@@ -1,0 +1,97 @@
+# Environment of a TensorFlow worker. Delivered in the ConfigMap tensorflow-tf-config-generator,
+# mounted at /shared, sourced by bash before user code.
+
+# Makes SIGTERM reach the training code. Must be the first command of a `bash -c` string.
+# bash as process 1 of a container ignores SIGTERM, and runs no trap while a command is in the
+# foreground. So the first pass starts the same string again as a child in its own process group,
+# passes TERM and INT on to that group, and leaves with the child's exit code.
+# The mark is never taken back, so that a string can be started again once only, whatever it holds.
+if [ -n "${BASH_EXECUTION_STRING:-}" ] && [ -z "${ASTRAGO_SIGNALS:-}" ]; then
+  export ASTRAGO_SIGNALS=forwarded
+  astrago_child='' astrago_early='' astrago_again=''
+  astrago_forward() {
+    astrago_again=yes
+    if [ -z "$astrago_child" ]; then astrago_early=$1; return; fi
+    kill -s "$1" -- "-$astrago_child" 2>/dev/null || :
+  }
+  trap 'astrago_forward TERM' TERM
+  trap 'astrago_forward INT' INT
+  astrago_options=("-${-//[cims]/}c")
+  if shopt -qo pipefail; then astrago_options=(-o pipefail "${astrago_options[@]}"); fi
+  if shopt -q login_shell; then astrago_options=(-l "${astrago_options[@]}"); fi
+  set -m # gives the child a process group, and leaves SIGINT and standard input as they are
+  "$BASH" "${astrago_options[@]}" "$BASH_EXECUTION_STRING" "$0" "$@" &
+  astrago_child=$!
+  set +m
+  if [ -n "$astrago_early" ]; then astrago_forward "$astrago_early"; fi
+  # A signal ends `wait` early; asked again, it gives the child's own code, even after its end.
+  while
+    astrago_again=''
+    wait "$astrago_child"
+    astrago_code=$?
+    [ -n "$astrago_again" ]
+  do :; done
+  exit "$astrago_code"
+elif [ -n "${BASH_EXECUTION_STRING:-}" ]; then
+  # Second pass: after the command that was interrupted nothing else is started. Its exit code is
+  # kept; but 0 with commands still to come would call a stopped job finished, so that is 128+n.
+  astrago_stop() {
+    wait # what runs in the background got the signal too
+    if [ "$1" -ne 0 ]; then exit "$1"; fi
+    # shellcheck disable=SC2064 # the number is meant to be put in now
+    trap "exit $2" DEBUG
+  }
+  trap 'astrago_stop "$?" 143' TERM
+  trap 'astrago_stop "$?" 130' INT
+fi
+
+# TF_CONFIG of this worker: all workers by their lasting host names, and which of them this one is.
+# Reads NUM_WORKERS, else PET_NNODES, else 1; JOB_COMPLETION_INDEX, else the end of the host name;
+# NAMESPACE (default), TF_PORT (2222). Every value is checked, because the result is quoted text.
+tf_fail() {
+  printf 'TF_CONFIG generation failed: %s\n' "$1" >&2
+  exit 1
+}
+tf_number() {
+  case $2 in
+    '' | *[!0-9]* | 0[0-9]* | ??????*) tf_fail "$1 must be a number of at most 5 digits, not '$2'" ;;
+  esac
+}
+tf_name() {
+  case $2 in
+    '' | *[!abcdefghijklmnopqrstuvwxyz0123456789-]*) tf_fail "$1 '$2' is no name of Kubernetes" ;;
+  esac
+}
+echo 'TF_CONFIG generation started'
+tf_count=${NUM_WORKERS:-${PET_NNODES:-}}
+tf_workers=${tf_count:-1}
+tf_port=${TF_PORT:-2222}
+tf_namespace=${NAMESPACE:-default}
+# shellcheck disable=SC3028 # the kubelet sets HOSTNAME
+tf_host=${HOSTNAME:-$(hostname -s)}
+tf_host=${tf_host%%.*}
+tf_job=${tf_host%-node-0-*}
+if [ "$tf_job" = "$tf_host" ]; then tf_fail "host name '$tf_host' is not <job>-node-0-<number>"; fi
+tf_index=${JOB_COMPLETION_INDEX:-${tf_host##*-}}
+tf_number 'the number of workers' "$tf_workers"
+tf_number 'the index of this worker' "$tf_index"
+tf_number TF_PORT "$tf_port"
+tf_name 'the namespace' "$tf_namespace"
+tf_name 'the job' "$tf_job"
+if [ "$tf_workers" -lt 1 ]; then tf_fail 'there must be at least 1 worker'; fi
+if [ "$tf_port" -lt 1 ] || [ "$tf_port" -gt 65535 ]; then tf_fail "TF_PORT $tf_port is no port"; fi
+tf_hosts='' tf_next=0
+while [ "$tf_next" -lt "$tf_workers" ]; do
+  tf_address="$tf_job-node-0-$tf_next.$tf_job.$tf_namespace.svc.cluster.local:$tf_port"
+  tf_hosts="$tf_hosts${tf_hosts:+,}\"$tf_address\""
+  tf_next=$((tf_next + 1))
+done
+# shellcheck disable=SC2089,SC2090 # the quotes are part of the JSON
+TF_CONFIG="{\"cluster\":{\"worker\":[$tf_hosts]},\"task\":{\"type\":\"worker\",\"index\":$tf_index}}"
+tf_range="this is worker $tf_index, but the number of workers is $tf_workers; \
+set NUM_WORKERS to the numNodes of the TrainJob"
+if [ "$tf_index" -ge "$tf_workers" ]; then tf_fail "$tf_range"; fi
+# shellcheck disable=SC2090
+export TF_CONFIG
+echo 'TF_CONFIG generation done'
+echo "TF_CONFIG: $TF_CONFIG"

@@ -1,0 +1,119 @@
+"""Rules about the project itself: what ships, what is documented, what must not be in it."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from astrago_trainer.catalogue import runtimes
+from astrago_trainer.cli import cmd_preview
+from astrago_trainer.core.merge import VERSIONS
+from astrago_trainer.core.platform import TRAINER_VERSIONS
+
+ROOT = Path(__file__).parents[2]
+
+
+def tracked_texts() -> list[tuple[Path, str]]:
+    """What would be in a commit: tracked files and new ones that git does not ignore."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    paths = [ROOT / name for name in listed.stdout.splitlines()]
+    return [(path, path.read_text(encoding="utf-8")) for path in paths if path.is_file()]
+
+
+def test_the_lock_file_pins_hashes_and_names_no_address():
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+
+    assert "://" not in text
+    pins = re.findall(r"^[a-z0-9][a-z0-9._-]*==\S+", text, re.MULTILINE)
+    assert len(pins) > 20
+    assert text.count("--hash=sha256:") >= len(pins)
+
+
+def test_no_file_names_a_package_registry():
+    hosts = (
+        "pypi" + ".org",
+        "pythonhosted" + ".org",
+        "proxy.golang" + ".org",
+        "registry.npmjs" + ".org",
+    )
+
+    found = [(path.name, host) for path, text in tracked_texts() for host in hosts if host in text]
+
+    assert found == []
+
+
+def test_the_core_asks_no_clock():
+    for path in (ROOT / "src/astrago_trainer/core").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute):
+                assert node.attr not in ("now", "utcnow", "today"), f"{path}:{node.lineno}"
+
+
+def test_the_versions_are_the_same_everywhere():
+    assert VERSIONS == TRAINER_VERSIONS == cmd_preview.VERSIONS
+
+
+def test_every_target_of_the_makefile_says_what_it_does():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    phony = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
+
+    assert phony is not None
+    for target in phony[1].split():
+        assert re.search(rf"^{target}:.*## \S", makefile, re.MULTILINE), target
+
+
+@pytest.mark.req("M64")
+def test_the_wheel_has_the_catalogue_and_nothing_of_the_tests(tmp_path):
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT, check=True, capture_output=True,
+    )  # fmt: skip
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+
+    for entry in runtimes():
+        for file in ("runtime.yaml", "trainjob.yaml", "train.py"):
+            assert f"astrago_trainer/runtimes/{entry.folder}/{file}" in names
+    assert any(name.startswith("astrago_trainer/runtimes/system/") for name in names)
+    assert not [name for name in names if name.startswith(("tests/", "bench/"))]
+
+
+def test_every_document_that_is_linked_exists():
+    for path, text in tracked_texts():
+        if path.suffix == ".md":
+            for target in re.findall(r"\]\((?!https?://)([^)#]+)", text):
+                assert (path.parent / target).exists(), f"{path.name} links {target}"
+
+
+def test_the_commands_of_the_readme_exist():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = set(re.findall(r"^ {4}(?:\.venv/bin/)?astrago (\w+)", readme, re.MULTILINE))
+    targets = set(re.findall(r"^ {4}make ([\w-]+)", readme, re.MULTILINE))
+
+    assert commands == {"preview", "runtimes"}
+    for command in commands:
+        subprocess.run(
+            [sys.executable, "-m", "astrago_trainer", command, "--help"],
+            check=True,
+            capture_output=True,
+        )
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert targets
+    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
+
+
+def test_the_project_states_its_python_and_license():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert (project["requires-python"], project["license"]) == (">=3.11", "Apache-2.0")
+    assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")
