@@ -1,9 +1,8 @@
-"""Compares our merge with the controller on many random pairs: `python -m tests.oracle.fuzz --pairs
-20000`.
+"""Compares our merge with the controller on many random pairs: `python -m tests.oracle.fuzz`.
 
 Says per version how many pairs were equal. A pair that differs is printed small, with both answers
-and the number that replays it (`--pair`), once for each kind of difference; the exit status is then
-1.
+and the number that replays it (`--pair`), once for each kind of difference, and the exit status is
+1. It is 2 when there was no oracle to ask.
 """
 
 from __future__ import annotations
@@ -31,12 +30,8 @@ from tests.oracle.minimise import minimise
 
 Json = dict[str, Any]
 
-_BATCH = (
-    100  # pairs on the way to the oracle at once: enough to keep it busy, little to keep in memory
-)
-_CHUNK = (
-    1000  # pairs a worker process takes; each has an oracle of its own, so plugin orders vary too
-)
+_BATCH = 100  # pairs on the way to the oracle at once: enough to keep it busy
+_CHUNK = 1000  # pairs a worker takes; each has an oracle of its own, so plugin orders vary too
 _KINDS = {"objects": "objects", "errors": "refusals", "undecodable": "refusals"}
 
 

@@ -128,6 +128,8 @@ def _reference(die: Die, runtime: Json) -> Json:
         reference["name"] = die.pick(("missing", ""))
     if die.chance(0.008):
         reference["kind"] = die.pick(("ClusterTrainingRuntime", "TrainingRuntime", "Runtime", ""))
+    if die.chance(0.006):
+        reference["apiGroup"] = die.pick(("example.com", ""))
     if die.chance(0.008):
         del reference[die.pick(("apiGroup", "kind"))]
     return reference

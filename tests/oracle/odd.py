@@ -19,9 +19,9 @@ _LEFT_ALONE = {"flux", "kind", "apiVersion"}
 _WRONG: dict[str, tuple[object, ...]] = {  # mostly; some are only strange, and taken
     "string": (5, True, {}, [], 1.5),
     "bool": ("true", 1, 0, {}, ""),
-    "int": ("5", 1.5, True, [], 2**70),
-    "int32": ("5", 1.5, True, {}, 2**31, 2.0),
-    "int64": ("5", 1.5, True, {}, 2**63, 2.0),
+    "int": ("5", 1.5, True, [], 2**70, 2**63, -(2**63)),
+    "int32": ("5", 1.5, True, {}, 2**31, 2.0, -(2**31) - 1),
+    "int64": ("5", 1.5, True, {}, 2**63, 2.0, 2**63 - 1, -(2**63), -(2**63) - 1),
     "intOrString": (True, 1.5, {}, [], 2**31, "words"),
     "quantity": ("abc", "", True, {}, "1 Gi", "1GiB", "0x10", "--1", "1e", "1ee3", [1], "1_000"),
     "time": (

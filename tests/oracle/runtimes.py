@@ -253,7 +253,7 @@ def _pod(die: Die, flavour: str, name: str) -> Json:
 
 def _container(die: Die, flavour: str, name: str, *, job: str = "", is_init: bool = False) -> Json:
     container: Json = {"name": name, "image": die.pick(IMAGES)}
-    if flavour == "torchtune" and job == "node":
+    if flavour == "torchtune" and job and job not in INITIALIZERS:
         container["command"] = list(_TUNE_COMMAND[:2]) + die.some(_TUNE_COMMAND[2:], 5)
     elif die.chance(0.4):
         container["command"] = die.pick(

@@ -95,7 +95,10 @@ class Quantity:
                 return scaled
             return _wrap(scaled) if self.scale in (1, 2, 3, 6, 9) else 0
         if self.scale >= 0:
-            return _wrap(_wrap(self.number) * _wrap(10 ** min(self.scale, 400)))
+            power = (
+                10**self.scale if self.scale < 19 else _INT64_MIN
+            )  # what a float too large becomes in Go
+            return _wrap(_wrap(self.number) * power)
         divisor = 10**-self.scale
         if self.number < INT64_MAX and -self.scale < 19:
             whole, rest = _truncating_divmod(_wrap(self.number), divisor)

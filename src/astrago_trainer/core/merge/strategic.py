@@ -58,6 +58,8 @@ class Patcher:
             present = result.get(key)
             if isinstance(value, dict) and isinstance(present, dict):
                 result[key] = self._map(present, value, self._fields_of(field), here)
+                if not result[key] and field is not None and field.kind.startswith("map:"):
+                    del result[key]  # emptied by a directive
             elif (
                 isinstance(value, list)
                 and isinstance(present, list)
