@@ -9,11 +9,10 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 # The init containers' images have busybox; dash is the strictest of the others.
-POSIX_SHELLS = [
-    pytest_id for pytest_id in ("bash", "dash", "busybox") if shutil.which(pytest_id) is not None
-]
+POSIX_SHELLS = [shell for shell in ("bash", "dash", "busybox") if shutil.which(shell)]
 
 DEADLINE_SECONDS = 60.0  # long enough for a busy machine; reached only when something hangs
 
@@ -28,9 +27,9 @@ def plain_env(**values: str) -> dict[str, str]:
 
 
 def run(
-    arguments: list[str], env: Mapping[str, str], **options: object
+    arguments: list[str], env: Mapping[str, str], **options: Any
 ) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(  # type: ignore[call-overload]
+    return subprocess.run(
         arguments,
         env=dict(env),
         capture_output=True,
@@ -41,7 +40,9 @@ def run(
 
 
 @contextmanager
-def running(arguments: list[str], env: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+def running(
+    arguments: list[str], env: Mapping[str, str], *, deadline_seconds: float = DEADLINE_SECONDS
+) -> Iterator[subprocess.Popen[str]]:
     """Start a process whose standard output is read line by line; nothing of it is left behind."""
     process = subprocess.Popen(
         arguments,
@@ -51,13 +52,13 @@ def running(arguments: list[str], env: Mapping[str, str]) -> Iterator[subprocess
         text=True,
         start_new_session=True,
     )
-    timer = threading.Timer(DEADLINE_SECONDS, _kill_session, [process.pid])
+    timer = threading.Timer(deadline_seconds, kill_session, [process.pid])
     timer.start()
     try:
         yield process
     finally:
         timer.cancel()
-        _kill_session(process.pid)
+        kill_session(process.pid)
         process.wait()
         assert process.stdout is not None
         process.stdout.close()
@@ -74,7 +75,8 @@ def read_until(process: subprocess.Popen[str], text: str) -> str:
     raise AssertionError(f"{text!r} never came; the output was {output!r}")
 
 
-def _kill_session(session: int) -> None:
+def kill_session(session: int) -> None:
+    """Kill every process of a session: the scripts put what they start into other groups."""
     for entry in Path("/proc").iterdir():
         try:
             pid = int(entry.name)

@@ -429,7 +429,8 @@ def test_an_init_container_runs_its_script_byte_for_byte(folder, container, scri
         ("tf_config.sh", ["generate_tf_config.sh", "write_tf_config.sh"]),
     ],
 )
-def test_a_shared_piece_is_the_same_in_every_script_that_is_mounted_alone(piece, scripts):
+def test_a_shared_piece_is_the_same_in_every_script_that_is_delivered_alone(piece, scripts):
+    # To write them anew: python tests/catalogue/inline.py
     text = (SYSTEM / piece).read_text()
     for script in scripts:
         assert text in (SYSTEM / script).read_text()

@@ -23,7 +23,7 @@ WAITING = {
 }
 """What it waits for -> the requirements."""
 
-PARTLY = "M5 M7 M16 M26 M28 M29 M31 M56 M59 M62 M92 M109 M114 M118 M131 M132 M133 M135"
+PARTLY = "M5 M7 M16 M26 M28 M29 M31 M56 M58 M59 M62 M92 M109 M114 M118 M131 M132 M133 M135"
 """Wait as well, but what the core has to do with them is shown already."""
 
 BACKGROUND = {"M43", "M74", "M110"}

@@ -74,10 +74,12 @@ def _container_names(plan: Plan) -> dict[str, set[str]]:
 
 
 def _check_initializers(plan: Plan) -> list[Problem]:
-    problems = []
+    problems: list[Problem] = []
+    if plan.job.initializer is None:
+        return problems
     names = _container_names(plan)
     for part, job_name in (("dataset", DATASET_INITIALIZER), ("model", MODEL_INITIALIZER)):
-        if (plan.job.initializer or {}).get(part) is None:
+        if plan.job.initializer.get(part) is None:
             continue
         if job_name not in names:
             text = f"must have {job_name} job when trainJob is configured with input {part}Config"
@@ -103,7 +105,7 @@ def _mounts_initializer(plan: Plan, job_name: str) -> bool:
 
 def _check_overrides(plan: Plan) -> list[Problem]:
     problems: list[Problem] = []
-    names = _container_names(plan)
+    names = _container_names(plan) if plan.job.overrides else {}
     for override in plan.job.overrides:
         for target in override.get("targetJobs") or ():
             name = target.get("name", "")
@@ -117,7 +119,7 @@ def _check_overrides(plan: Plan) -> list[Problem]:
 
 def _check_patches(plan: Plan) -> list[Problem]:
     problems: list[Problem] = []
-    names = _container_names(plan)
+    names = _container_names(plan) if plan.job.overrides else {}
     for patch in plan.job.overrides:
         problems += _check_manager(patch.get("manager", ""))
         template = (patch.get("trainingRuntimeSpec") or {}).get("template") or {}

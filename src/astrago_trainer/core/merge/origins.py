@@ -63,6 +63,8 @@ class Origins:
     def fork(self, node: C) -> C:
         """A shallow copy of a dict or list that carries the marks of the original."""
         copy: C = node.copy()
+        if not self._alive:
+            return copy
         known = id(node)
         if known in self._whole:
             self._whole[id(copy)] = self._whole[known]

@@ -154,8 +154,7 @@ def _with_own_jobs(spec: Json, origins: Origins) -> Json:
 def _own_pod(replicated: Json, origins: Origins) -> None:
     """Copies of every dict and list inside the pod that the plugins change."""
     fork = origins.fork
-    replicated["template"] = template = fork(replicated["template"])
-    template["spec"] = job_spec = fork(template["spec"])
+    job_spec = replicated["template"]["spec"]
     job_spec["template"] = pod_template = fork(job_spec["template"])
     pod_template["spec"] = pod = fork(pod_template["spec"])
     if "volumes" in pod:

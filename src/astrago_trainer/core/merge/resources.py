@@ -94,13 +94,20 @@ def _counted_pod(plan: Plan, pods: PodSet) -> Json:
     return {**pod, "containers": containers}
 
 
-def _read_again(value: Any) -> Any:
-    """A copy in which quantities are what their printed text says."""
-    if isinstance(value, dict):
-        return {key: _read_again(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_read_again(item) for item in value]
-    return str(value) if isinstance(value, Reworded) else value
+def _read_again(pod: Json) -> Json:
+    """What is counted of a pod, with quantities as their printed text says."""
+    again = {
+        group: [_requests_read_again(container) for container in pod.get(group, ())]
+        for group in ("initContainers", "containers")
+    }
+    overhead = {name: str(text) for name, text in pod.get("overhead", {}).items()}
+    return {**pod, **again, **_requests_read_again(pod), "overhead": overhead}
+
+
+def _requests_read_again(holder: Json) -> Json:
+    requests = (holder.get("resources") or {}).get("requests") or {}
+    kept: Json = {key: holder[key] for key in ("name", "restartPolicy") if key in holder}
+    return {**kept, "resources": {"requests": {name: str(text) for name, text in requests.items()}}}
 
 
 def _pod_requests(pod: Json) -> Amounts:

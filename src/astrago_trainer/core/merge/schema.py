@@ -27,6 +27,7 @@ _INT_RANGE = {"int32": 2**31, "int64": 2**63, "int": 2**63}
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT)(\d\d?)(:\d\d:\d\d)(?:[.,]\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
 
 
+_PLAIN = {"string": str, "bool": bool}
 _ZERO_TIME = "0001-01-01T00:00:00Z"
 _KEPT_AS_WRITTEN = {("jobset.v1alpha2.VolumeClaimPolicy", "templates")}
 """Fields that the controller passes on without rewriting, so that the nulls of the API types survive."""
@@ -101,14 +102,21 @@ def settler(kind: str, version: str, *, as_patch: bool = False) -> Callable[[Any
 
 def _struct_settler(name: str, version: str, as_patch: bool) -> Callable[[Any], Json]:
     settlers: dict[str, Callable[[Any], Any]] = {}
+    plain: dict[
+        str, type
+    ] = {}  # fields that settle to themselves, which is most of them: no call is needed
+    kept: set[str] = set()  # those of them that are written even when empty
     always: list[tuple[str, Callable[[], Any]]] = []
-    missing = object()
 
     def build() -> None:
         for field_name, field in struct(name, version).items():
             written = as_patch or (name, field_name) in _KEPT_AS_WRITTEN
             settle = settler(field.kind, version, as_patch=written)
             settlers[field_name] = _field_settler(field, settle, as_patch)
+            if field.kind in _PLAIN:
+                plain[field_name] = _PLAIN[field.kind]
+                if field.pointer or not field.omit:
+                    kept.add(field_name)
             if (zero := _zero_value(field, settle, as_patch)) is not None:
                 always.append((field_name, zero))
 
@@ -119,14 +127,15 @@ def _struct_settler(name: str, version: str, as_patch: bool) -> Callable[[Any], 
             build()
         out = {}
         for key, item in value.items():
-            settle = settlers.get(key)
-            if settle is None or item is None:
-                continue
-            settled = settle(item)
-            if settled is not OMIT:
-                out[key] = settled
+            if plain.get(key) is type(item):
+                if item or key in kept:
+                    out[key] = item
+            elif item is not None and key in settlers:
+                settled = settlers[key](item)
+                if settled is not OMIT:
+                    out[key] = settled
         for key, zero in always:
-            if out.get(key, missing) is missing:
+            if key not in out:
                 out[key] = zero()
         return out
 

@@ -42,14 +42,11 @@ class Patcher:
             return self._directive(directive, patch, origin)
         result = self._origins.fork(original)
         for key, value in patch.items():
-            if key.startswith(_OTHER_DIRECTIVES):
-                raise PatchError(f"the key {key!r} is a merge directive and may not be used")
-            if key.startswith(_DELETE_LIST):
-                key = _deleted_from(key)
-                if not isinstance(
-                    result.get(key), str
-                ):  # names no value of its own kind, so nothing happens
-                    continue
+            if key.startswith("$") and fields is None:
+                meant = _meant_by(key)
+                if meant != key and not isinstance(result.get(meant), str):
+                    continue  # it deletes from a list, and there is none
+                key = meant
             field = fields.get(key) if fields is not None else None
             if value is None:
                 result.pop(key, None)
@@ -80,10 +77,11 @@ class Patcher:
 
     def _set(self, result: Json, key: str, value: Any, field: Field | None, origin: Origin) -> None:
         """Take the patch's value as it is, in the form the patched type would write it."""
-        value = _without_directives(value)
-        if value is OMIT:
-            result.pop(key, None)
-            return
+        if _has_directive(value):
+            value = _without_directives(value)
+            if value is OMIT:
+                result.pop(key, None)
+                return
         if field is not None:
             value = field_settler(field, self._version)(value)
             if value is OMIT:
@@ -139,6 +137,12 @@ class Patcher:
         return struct(name, self._version) if outer == "struct" else None
 
 
+def _has_directive(value: Any) -> bool:
+    if isinstance(value, dict):
+        return _DIRECTIVE in value or any(map(_has_directive, value.values()))
+    return isinstance(value, list) and any(map(_has_directive, value))
+
+
 def _without_directives(value: Any) -> Any:
     """A value that has nothing to merge with loses the mappings that hold a directive."""
     if isinstance(value, dict):
@@ -151,11 +155,14 @@ def _without_directives(value: Any) -> Any:
     return value
 
 
-def _deleted_from(directive: str) -> str:
-    prefix, slash, key = directive.partition("/")
-    if prefix != _DELETE_LIST or not slash:
-        raise PatchError(f"{directive!r} is no merge directive")
-    return key
+def _meant_by(key: str) -> str:
+    """The key that a directive in a mapping of texts is about; other keys may begin with a dollar, too."""
+    prefix, slash, rest = key.partition("/")
+    if key.startswith(_OTHER_DIRECTIVES) or (
+        key.startswith(_DELETE_LIST) and (prefix != _DELETE_LIST or not slash)
+    ):
+        raise PatchError(f"the key {key!r} is a merge directive and may not be used")
+    return rest if prefix == _DELETE_LIST else key
 
 
 def _positions(items: list[Json], key: str) -> dict[Any, int]:

@@ -1,6 +1,7 @@
 # Environment of a TensorFlow worker. Delivered in the ConfigMap tensorflow-tf-config-generator,
 # mounted at /shared, sourced by bash before user code.
 
+# --- signals.sh
 # Makes SIGTERM reach the training code. Must be the first command of a `bash -c` string.
 # bash as process 1 of a container ignores SIGTERM, and runs no trap while a command is in the
 # foreground. So the first pass starts the same string again as a child in its own process group,
@@ -35,6 +36,7 @@ if [ -n "${BASH_EXECUTION_STRING:-}" ] && [ -z "${ASTRAGO_SIGNALS:-}" ]; then
 elif [ -n "${BASH_EXECUTION_STRING:-}" ]; then
   # Second pass: after the command that was interrupted nothing else is started. Its exit code is
   # kept; but 0 with commands still to come would call a stopped job finished, so that is 128+n.
+  # (A signal in the instant between two commands of the shell is acted on after the later one.)
   astrago_stop() {
     wait # what runs in the background got the signal too
     if [ "$1" -ne 0 ]; then exit "$1"; fi
@@ -44,7 +46,9 @@ elif [ -n "${BASH_EXECUTION_STRING:-}" ]; then
   trap 'astrago_stop "$?" 143' TERM
   trap 'astrago_stop "$?" 130' INT
 fi
+# --- end of signals.sh
 
+# --- tf_config.sh
 # TF_CONFIG of this worker: all workers by their lasting host names, and which of them this one is.
 # Reads NUM_WORKERS, else PET_NNODES, else 1; JOB_COMPLETION_INDEX, else the end of the host name;
 # NAMESPACE (default), TF_PORT (2222). Every value is checked, because the result is quoted text.
@@ -90,6 +94,7 @@ done
 TF_CONFIG="{\"cluster\":{\"worker\":[$tf_hosts]},\"task\":{\"type\":\"worker\",\"index\":$tf_index}}"
 tf_range="this is worker $tf_index, but the number of workers is $tf_workers; \
 set NUM_WORKERS to the numNodes of the TrainJob"
+# --- end of tf_config.sh
 if [ "$tf_index" -ge "$tf_workers" ]; then tf_fail "$tf_range"; fi
 # shellcheck disable=SC2090
 export TF_CONFIG

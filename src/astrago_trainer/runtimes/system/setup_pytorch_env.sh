@@ -1,6 +1,7 @@
 # Environment of a PyTorch process: what the Trainer sets (PET_*) under the names PyTorch reads.
 # Delivered in the ConfigMap pytorch-pet-setup, mounted at /shared, sourced by bash before user code.
 
+# --- signals.sh
 # Makes SIGTERM reach the training code. Must be the first command of a `bash -c` string.
 # bash as process 1 of a container ignores SIGTERM, and runs no trap while a command is in the
 # foreground. So the first pass starts the same string again as a child in its own process group,
@@ -35,6 +36,7 @@ if [ -n "${BASH_EXECUTION_STRING:-}" ] && [ -z "${ASTRAGO_SIGNALS:-}" ]; then
 elif [ -n "${BASH_EXECUTION_STRING:-}" ]; then
   # Second pass: after the command that was interrupted nothing else is started. Its exit code is
   # kept; but 0 with commands still to come would call a stopped job finished, so that is 128+n.
+  # (A signal in the instant between two commands of the shell is acted on after the later one.)
   astrago_stop() {
     wait # what runs in the background got the signal too
     if [ "$1" -ne 0 ]; then exit "$1"; fi
@@ -44,6 +46,7 @@ elif [ -n "${BASH_EXECUTION_STRING:-}" ]; then
   trap 'astrago_stop "$?" 143' TERM
   trap 'astrago_stop "$?" 130' INT
 fi
+# --- end of signals.sh
 
 echo 'PyTorch setup started'
 astrago_missing=''

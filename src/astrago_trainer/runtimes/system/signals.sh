@@ -32,6 +32,7 @@ if [ -n "${BASH_EXECUTION_STRING:-}" ] && [ -z "${ASTRAGO_SIGNALS:-}" ]; then
 elif [ -n "${BASH_EXECUTION_STRING:-}" ]; then
   # Second pass: after the command that was interrupted nothing else is started. Its exit code is
   # kept; but 0 with commands still to come would call a stopped job finished, so that is 128+n.
+  # (A signal in the instant between two commands of the shell is acted on after the later one.)
   astrago_stop() {
     wait # what runs in the background got the signal too
     if [ "$1" -ne 0 ]; then exit "$1"; fi

@@ -1,6 +1,7 @@
 # Init container tf-config-generator: leaves TF_CONFIG in a file that the container node sources.
 set -eu
 
+# --- tf_config.sh
 # TF_CONFIG of this worker: all workers by their lasting host names, and which of them this one is.
 # Reads NUM_WORKERS, else PET_NNODES, else 1; JOB_COMPLETION_INDEX, else the end of the host name;
 # NAMESPACE (default), TF_PORT (2222). Every value is checked, because the result is quoted text.
@@ -46,6 +47,7 @@ done
 TF_CONFIG="{\"cluster\":{\"worker\":[$tf_hosts]},\"task\":{\"type\":\"worker\",\"index\":$tf_index}}"
 tf_range="this is worker $tf_index, but the number of workers is $tf_workers; \
 set NUM_WORKERS to the numNodes of the TrainJob"
+# --- end of tf_config.sh
 if [ "$tf_index" -ge "$tf_workers" ]; then
   if [ -n "$tf_count" ]; then tf_fail "$tf_range"; fi
   # A job of the first form gives the number to the container node alone, which then makes
