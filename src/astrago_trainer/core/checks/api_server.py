@@ -261,7 +261,7 @@ def _check_sizes(spec: Json, trainer: Json, version: str) -> Iterator[Problem]:
                 yield too_many(f"spec.trainer.{field}[{index}]", len(word), longest, "characters")
     if len(trainer.get("env") or []) > 128:
         yield too_many("spec.trainer.env", len(trainer["env"]), 128, "items")
-    patches = spec.get(OVERRIDES[version][1]) or []
+    patches = spec.get(OVERRIDES[version]) or []
     if len(patches) > 16:
         yield too_many("spec.runtimePatches", len(patches), 16, "items")
     deadline = spec.get("activeDeadlineSeconds")

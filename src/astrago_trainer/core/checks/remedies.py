@@ -48,7 +48,7 @@ def _move_env(trainjob: Json, version: str) -> str:
 
 
 def _override_envs(trainjob: Json, version: str) -> Iterator[tuple[str, str]]:
-    field = OVERRIDES[version][1]
+    field = OVERRIDES[version]
     for index, override in enumerate((trainjob.get("spec") or {}).get(field) or ()):
         for path, pod in _override_pods(override, f"spec.{field}[{index}]"):
             for nth, container in enumerate(pod.get("containers") or ()):

@@ -26,8 +26,8 @@ Json = dict[str, Any]
 _INVALID = "FieldValueInvalid"
 _REF = "spec.runtimeRef"
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_HTTP_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+_SUBDOMAIN = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+_HTTP_PATH = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 
 
 def check_reference(runtime: CompiledRuntime, job: Job) -> Problem | None:
@@ -138,7 +138,7 @@ def _check_patches(plan: Plan) -> list[Problem]:
 
 
 def _check_containers(plan: Plan, pod_patch: Json, job_name: str, known: set[str]) -> list[Problem]:
-    path = f"spec.{OVERRIDES[plan.version][1]}"
+    path = f"spec.{OVERRIDES[plan.version]}"
     problems = []
     for container in pod_patch.get("initContainers", ()):
         if container.get("name", "") not in known:
@@ -165,15 +165,15 @@ def _check_manager(manager: str) -> list[Problem]:
     problems = []
     if len(host.encode()) > 253:
         problems.append(Problem(path, _INVALID, "must be no more than 253 characters"))
-    if not re.fullmatch(_SUBDOMAIN, host):
+    if not _SUBDOMAIN.fullmatch(host):
         text = (
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
             "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
             rf"'{_LABEL}(\.{_LABEL})*')"
         )
         problems.append(Problem(path, _INVALID, text))
-    if not re.fullmatch(_HTTP_PATH, rest):
-        text = f"Invalid path (regex used for validation is '{_HTTP_PATH}')"
+    if not _HTTP_PATH.fullmatch(rest):
+        text = f"Invalid path (regex used for validation is '{_HTTP_PATH.pattern}')"
         problems.append(Problem(path, _INVALID, text))
     return problems
 

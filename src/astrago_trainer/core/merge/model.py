@@ -6,14 +6,15 @@ template under construction: the phases change its dicts in place, which are cop
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from astrago_trainer.core.errors import Problem
 from astrago_trainer.core.merge.defaults import with_defaults
 from astrago_trainer.core.merge.origins import Origin, Origins
-from astrago_trainer.core.merge.schema import Mismatch, check, settler
+from astrago_trainer.core.merge.schema import Mismatch, check, settler, struct
 
 Json = dict[str, Any]
 
@@ -39,8 +40,7 @@ class NotSupported(Exception):  # noqa: N818
     """The input uses a part of the operator that this preview does not reproduce."""
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledRuntime:
+class CompiledRuntime(NamedTuple):
     """A runtime in the form the merge works on; it can be kept and used for any number of TrainJobs."""
 
     version: str
@@ -61,8 +61,7 @@ class CompiledRuntime:
         return None if self.ml_policy is None else self.ml_policy.get(name)
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """A TrainJob as the controller reads it: settled, but with empty lists kept apart from missing ones."""
 
     name: str
@@ -206,36 +205,40 @@ def read_job(trainjob: Mapping[str, Any], version: str) -> Job:
 def _read_job(trainjob: Mapping[str, Any], version: str) -> Job:
     spec = _given(trainjob, "spec")
     metadata = settler("struct:meta.v1.ObjectMeta", version)(_given(trainjob, "metadata"))
-    overrides_kind, overrides_field = OVERRIDES[version]
-
-    def part(name: str, kind: str, *, as_patch: bool = False) -> Any:
-        value = spec.get(name)
-        return None if value is None else settler(kind, version, as_patch=as_patch)(value)
-
-    trainer = part("trainer", f"struct:{GROUP_TYPES}.Trainer")
+    read = {
+        name: settle(value)
+        for name, settle in _spec_settlers(version).items()
+        if (value := spec.get(name)) is not None
+    }
+    trainer = read.get("trainer")
     if trainer is not None:
         _keep_empty(spec["trainer"], trainer, ("command", "args"))
         if "resourcesPerNode" in trainer:
-            _keep_empty(
-                spec["trainer"]["resourcesPerNode"],
-                trainer["resourcesPerNode"],
-                ("limits", "requests"),
-            )
-    for name, kind in (("managedBy", "string"), ("activeDeadlineSeconds", "int64")):
-        if version != "2.1" or name == "managedBy":
-            part(name, kind)
+            amounts = spec["trainer"]["resourcesPerNode"]
+            _keep_empty(amounts, trainer["resourcesPerNode"], ("limits", "requests"))
     return Job(
         name=metadata.get("name", ""),
         namespace=metadata.get("namespace", ""),
         uid=metadata.get("uid", ""),
-        runtime_ref=part("runtimeRef", f"struct:{GROUP_TYPES}.RuntimeRef") or {},
+        runtime_ref=read.get("runtimeRef", {}),
         trainer=trainer,
-        initializer=part("initializer", f"struct:{GROUP_TYPES}.Initializer"),
-        overrides=part(overrides_field, overrides_kind, as_patch=True) or [],
-        labels=part("labels", "map:string") or {} if version == "2.1" else {},
-        annotations=part("annotations", "map:string") or {} if version == "2.1" else {},
-        suspend=part("suspend", "bool"),
+        initializer=read.get("initializer"),
+        overrides=read.get(OVERRIDES[version], []),
+        labels=read.get("labels", {}),
+        annotations=read.get("annotations", {}),
+        suspend=read.get("suspend"),
     )
+
+
+@cache
+def _spec_settlers(version: str) -> dict[str, Callable[[Any], Any]]:
+    """How each field of a TrainJob's spec is read; overrides are patches and read as such."""
+    fields = struct(f"{GROUP_TYPES}.TrainJobSpec", version)
+    patches = OVERRIDES[version]
+    return {
+        name: settler(field.kind, version, as_patch=name == patches)
+        for name, field in fields.items()
+    }
 
 
 def _misfits(manifest: Mapping[str, Any], kind: str, version: str) -> tuple[Problem, ...]:
@@ -260,12 +263,13 @@ def _keep_empty(raw: Mapping[str, Any], settled: Json, names: tuple[str, ...]) -
 
 GROUP_TYPES = "trainer.v1alpha1"
 OVERRIDES = {
-    "2.1": (f"list:struct:{GROUP_TYPES}.PodTemplateOverride", "podTemplateOverrides"),
-    "2.2": (f"list:struct:{GROUP_TYPES}.RuntimePatch", "runtimePatches"),
-    "2.3": (f"list:struct:{GROUP_TYPES}.RuntimePatch", "runtimePatches"),
+    "2.1": "podTemplateOverrides",
+    "2.2": "runtimePatches",
+    "2.3": "runtimePatches",
 }
+"""The field of a TrainJob that changes the runtime's template, by version."""
 
 
 def override_origin(version: str, index: int) -> Origin:
     """The origin of everything the n-th override sets."""
-    return Origin(f"override {index}", f"spec.{OVERRIDES[version][1]}[{index}]")
+    return Origin(f"override {index}", f"spec.{OVERRIDES[version]}[{index}]")

@@ -78,26 +78,32 @@ def settler(kind: str, version: str, *, as_patch: bool = False) -> Callable[[Any
     if outer == "struct":
         return _struct_settler(inner, version, as_patch)
     if outer == "list":
-        item = settler(inner, version, as_patch=as_patch)
-        fill: Any = {} if inner.startswith("struct") else ""
-
-        def settle_list(value: Any) -> list[Any]:
-            if type(value) is not list:
-                raise Mismatch(kind)
-            return [item(fill if v is None else v) for v in value]
-
-        return settle_list
+        return _list_settler(kind, settler(inner, version, as_patch=as_patch))
     if outer == "map":
-        item = settler(inner, version, as_patch=as_patch)
-        fill = "0" if inner == "quantity" else ""
-
-        def settle_map(value: Any) -> Json:
-            if type(value) is not dict:
-                raise Mismatch(kind)
-            return {k: item(fill if v is None else v) for k, v in value.items()}
-
-        return settle_map
+        return _map_settler(kind, settler(inner, version, as_patch=as_patch))
     return _SCALARS[outer]
+
+
+def _list_settler(kind: str, item: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+    fill: Any = {} if kind.startswith("list:struct") else ""
+
+    def settle_list(value: Any) -> list[Any]:
+        if type(value) is not list:
+            raise Mismatch(kind)
+        return [item(fill) if v is None else item(v) for v in value]
+
+    return settle_list
+
+
+def _map_settler(kind: str, item: Callable[[Any], Any]) -> Callable[[Any], Json]:
+    fill = "0" if kind == "map:quantity" else ""
+
+    def settle_map(value: Any) -> Json:
+        if type(value) is not dict:
+            raise Mismatch(kind)
+        return {k: item(fill) if v is None else item(v) for k, v in value.items()}
+
+    return settle_map
 
 
 def _struct_settler(name: str, version: str, as_patch: bool) -> Callable[[Any], Json]:
@@ -106,12 +112,20 @@ def _struct_settler(name: str, version: str, as_patch: bool) -> Callable[[Any], 
         str, type
     ] = {}  # fields that settle to themselves, which is most of them: no call is needed
     kept: set[str] = set()  # those of them that are written even when empty
+    vanishing: set[str] = set()  # lists and mappings that are not written when empty
     always: list[tuple[str, Callable[[], Any]]] = []
 
     def build() -> None:
         for field_name, field in struct(name, version).items():
             written = as_patch or (name, field_name) in _KEPT_AS_WRITTEN
             settle = settler(field.kind, version, as_patch=written)
+            if field.kind.startswith(("list:", "map:")):
+                settlers[field_name] = settle
+                if not as_patch or field.omit:
+                    vanishing.add(field_name)
+                if as_patch and not field.omit:
+                    always.append((field_name, _null))
+                continue
             settlers[field_name] = _field_settler(field, settle, as_patch)
             if field.kind in _PLAIN:
                 plain[field_name] = _PLAIN[field.kind]
@@ -132,7 +146,7 @@ def _struct_settler(name: str, version: str, as_patch: bool) -> Callable[[Any], 
                     out[key] = item
             elif item is not None and key in settlers:
                 settled = settlers[key](item)
-                if settled is not OMIT:
+                if settled is not OMIT and (settled or key not in vanishing):
                     out[key] = settled
         for key, zero in always:
             if key not in out:
@@ -167,21 +181,23 @@ def _zero_value(
     field: Field, settle: Callable[[Any], Any], as_patch: bool
 ) -> Callable[[], Any] | None:
     """How the type writes a field that nobody set, or None when it does not."""
-    if field.kind.startswith(("list:", "map:")):
-        return (lambda: None) if as_patch and not field.omit else None
     if field.pointer:
-        return (lambda: None) if as_patch and not field.omit else None
+        return _null if as_patch and not field.omit else None
     if field.omit == "z":
         return None
     if field.kind.startswith("struct:"):
-        return lambda: settle({})
+        return dict if settle({}) == {} else lambda: settle({})
     if field.kind == "quantity":  # a struct to Go, and structs are never empty
         return lambda: "0"
     if field.kind == "time":  # likewise, and a zero time is written as null
-        return (lambda: None) if as_patch else None
+        return _null if as_patch else None
     if field.omit or field.kind == "any":
         return None
     return {"string": str, "bool": bool}.get(field.kind, int)
+
+
+def _null() -> None:
+    return None
 
 
 def _settle_string(value: Any) -> str:

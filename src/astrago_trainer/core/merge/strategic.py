@@ -29,75 +29,70 @@ class Patcher:
     def __init__(self, version: str, origins: Origins) -> None:
         self._version = version
         self._origins = origins
+        self._layer = ""
 
     def apply(self, original: Json, patch: Json, kind: str, origin: Origin) -> Json:
         """`original` of struct `kind` with the settled `patch` laid over it; `origin` is where the patch starts."""
-        return self._map(original, patch, struct(kind, self._version), origin)
+        self._layer = origin.layer
+        return self._map(original, patch, struct(kind, self._version), origin.path)
 
-    def _map(
-        self, original: Json, patch: Json, fields: dict[str, Field] | None, origin: Origin
-    ) -> Json:
-        directive = patch.get(_DIRECTIVE)
-        if directive is not None:
-            return self._directive(directive, patch, origin)
+    def _map(self, original: Json, patch: Json, fields: dict[str, Field] | None, path: str) -> Json:
+        if _DIRECTIVE in patch:
+            return self._directive(patch, path)
         result = self._origins.fork(original)
         for key, value in patch.items():
-            if key.startswith("$") and fields is None:
-                meant = _meant_by(key)
-                if meant != key and not isinstance(result.get(meant), str):
-                    continue  # it deletes from a list, and there is none
-                key = meant
-            field = fields.get(key) if fields is not None else None
+            if fields is None:
+                if key.startswith("$"):
+                    meant = _meant_by(key)
+                    if meant != key and not isinstance(result.get(meant), str):
+                        continue  # it deletes from a list, and there is none
+                    key = meant
+                field = None
+            else:
+                field = fields.get(key)
             if value is None:
                 result.pop(key, None)
                 continue
-            here = Origin(origin.layer, f"{origin.path}.{key}")
             present = result.get(key)
-            if isinstance(value, dict) and isinstance(present, dict):
-                result[key] = self._map(present, value, self._fields_of(field), here)
+            if type(value) is dict and type(present) is dict:
+                result[key] = self._map(present, value, self._fields_of(field), f"{path}.{key}")
                 if not result[key] and field is not None and field.kind.startswith("map:"):
                     del result[key]  # emptied by a directive
             elif (
-                isinstance(value, list)
-                and isinstance(present, list)
-                and field is not None
-                and field.merges
+                type(value) is list and type(present) is list and field is not None and field.merges
             ):
-                result[key] = self._list(present, value, field, here)
+                result[key] = self._list(present, value, field, f"{path}.{key}")
             else:
-                self._set(result, key, value, field, here)
+                self._set(result, key, value, field, f"{path}.{key}")
         return result
 
-    def _directive(self, directive: Any, patch: Json, origin: Origin) -> Json:
+    def _directive(self, patch: Json, path: str) -> Json:
+        directive = patch[_DIRECTIVE]
         if directive == "replace":
-            return self._origins.mark({k: v for k, v in patch.items() if k != _DIRECTIVE}, origin)
+            rest = {k: v for k, v in patch.items() if k != _DIRECTIVE}
+            return self._origins.mark(rest, Origin(self._layer, path))
         if directive == "delete":
             return {}
         raise PatchError(f"{directive!r} is no merge directive")
 
-    def _set(self, result: Json, key: str, value: Any, field: Field | None, origin: Origin) -> None:
+    def _set(self, result: Json, key: str, value: Any, field: Field | None, path: str) -> None:
         """Take the patch's value as it is, in the form the patched type would write it."""
         if _has_directive(value):
             value = _without_directives(value)
-            if value is OMIT:
-                result.pop(key, None)
-                return
-        if field is not None:
+        if field is not None and value is not OMIT:
             value = field_settler(field, self._version)(value)
-            if value is OMIT:
-                result.pop(key, None)
-                return
+        if value is OMIT:
+            result.pop(key, None)
+            return
         result[key] = value
-        if isinstance(value, (dict, list)):
-            self._origins.mark(value, origin)
+        if type(value) is dict or type(value) is list:
+            self._origins.mark(value, Origin(self._layer, path))
         else:
-            self._origins.mark_key(result, key, origin)
+            self._origins.mark_key(result, key, Origin(self._layer, path))
 
-    def _list(
-        self, original: list[Any], patch: list[Any], field: Field, origin: Origin
-    ) -> list[Any]:
+    def _list(self, original: list[Any], patch: list[Any], field: Field, path: str) -> list[Any]:
         if not field.key:
-            return self._scalars(original, patch, origin)
+            return self._scalars(original, patch, path)
         if not original and not patch:
             return original
         item_kind = field.kind.removeprefix("list:")
@@ -106,28 +101,29 @@ class Patcher:
         server_order = _positions(original, field.key)
         positions = dict(server_order)
         for index, item in enumerate(patch):
-            here = Origin(origin.layer, f"{origin.path}[{index}]")
             value = _key_of(item, field.key)
             if value in positions:
                 rest = {
                     k: v for k, v in item.items() if k != field.key
                 }  # the key only says whom the rest is for
-                merged[positions[value]] = self._map(merged[positions[value]], rest, fields, here)
+                at = positions[value]
+                merged[at] = self._map(merged[at], rest, fields, f"{path}[{index}]")
             else:
                 positions[value] = len(merged)
-                merged.append(self._origins.mark(settler(item_kind, self._version)(item), here))
+                settled = settler(item_kind, self._version)(item)
+                merged.append(self._origins.mark(settled, Origin(self._layer, f"{path}[{index}]")))
         forked = self._origins.fork(original)
         forked[:] = _ordered(merged, server_order, patch, field.key)
         return forked
 
-    def _scalars(self, original: list[Any], patch: list[Any], origin: Origin) -> list[Any]:
+    def _scalars(self, original: list[Any], patch: list[Any], path: str) -> list[Any]:
         """Lists of plain values become one list without repeats."""
         merged = list(dict.fromkeys([*original, *patch]))
         mine = [v for v in merged if v in patch]
         others = [v for v in merged if v not in patch]
         mine.sort(key=patch.index)
         result = _interleave(others, mine, {v: i for i, v in enumerate(original)})
-        return self._origins.mark(result, origin)
+        return self._origins.mark(result, Origin(self._layer, path))
 
     def _fields_of(self, field: Field | None) -> dict[str, Field] | None:
         return None if field is None else self._fields_of_kind(field.kind)
