@@ -12,7 +12,7 @@ BIN        := .venv/bin
 READY      := .venv/.ready
 export ASTRAGO_CACHE := $(CACHE)
 
-.PHONY: help setup check test fuzz-merge bench campaign lock schema build clean
+.PHONY: help setup check test fuzz-merge bench campaign cluster test-cluster clean-cluster lock schema build clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,7 +39,7 @@ check: $(READY) ## lint, types and layers alone (seconds)
 	@$(BIN)/lint-imports --no-logo --no-cache > .venv/layers.log || { cat .venv/layers.log; exit 1; }
 
 test: check ## everything: checks, unit, property, golden, command line, and the merge against the controller's own code
-	@$(BIN)/pytest -q -n 2
+	@$(BIN)/pytest -q -n 2 --ignore=tests/cluster
 
 N ?= 20000
 fuzz-merge: $(READY) ## compare N generated pairs per Trainer version with the controller (N=20000)
@@ -49,6 +49,16 @@ bench: $(READY) ## the benchmarks, one JSON line each, ours beside the peer in o
 	@$(BIN)/python -m bench
 
 campaign: fuzz-merge ## the long versions of the tests, with seeds that replay a failure
+
+TRAINER ?= 2.1
+cluster: $(READY) ## a real Kubernetes with Kubeflow Trainer on this machine, or the one that runs (TRAINER=2.1|2.2|2.3; root, Go)
+	@$(BIN)/python -m cluster up --trainer $(TRAINER)
+
+test-cluster: cluster ## the tests that need the cluster, on the release that TRAINER names
+	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster
+
+clean-cluster: $(READY) ## end the cluster and everything in it
+	@$(BIN)/python -m cluster down
 
 lock: $(UV) ## resolve the dependencies anew into requirements.lock
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
