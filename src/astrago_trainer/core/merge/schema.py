@@ -85,7 +85,7 @@ def settler(kind: str, version: str, *, as_patch: bool = False) -> Callable[[Any
 
 
 def _list_settler(kind: str, item: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
-    fill: Any = {} if kind.startswith("list:struct") else ""
+    fill = _filling(kind.partition(":")[2])
 
     def settle_list(value: Any) -> list[Any]:
         if type(value) is not list:
@@ -93,6 +93,13 @@ def _list_settler(kind: str, item: Callable[[Any], Any]) -> Callable[[Any], list
         return [item(fill) if v is None else item(v) for v in value]
 
     return settle_list
+
+
+def _filling(kind: str) -> Any:
+    """What a null in a list stands for: the zero value of its type."""
+    if kind.startswith("struct:"):
+        return {}
+    return 0 if kind in _INT_RANGE else ""
 
 
 def _map_settler(kind: str, item: Callable[[Any], Any]) -> Callable[[Any], Json]:
@@ -369,7 +376,7 @@ def fitting(value: Any, kind: str, version: str) -> Any:
             key: item for key, item in value.items() if fitting(item, inner, version) is not None
         }
     if outer == "list" and isinstance(value, list):
-        fill: Any = {} if inner.startswith("struct") else ""
+        fill = _filling(inner)
         return [fill if (kept := fitting(item, inner, version)) is None else kept for item in value]
     if outer in ("struct", "map", "list") or value is None:
         return None

@@ -310,3 +310,15 @@ def test_flux_is_said_to_be_out_of_reach():
     outcome = merge(a_runtime(policy={"flux": {}}), a_trainjob(trainer={}), "2.2")
 
     assert [problem.code for problem in outcome.problems] == ["NotSupported"]
+
+
+def test_a_null_in_a_list_is_the_zero_value_of_its_type():
+    rules = [{"action": "Restart", "exitCodes": {"operator": "In", "values": [None]}}]
+    runtime = a_runtime(
+        a_job(pod={"containers": [a_container(args=[None], restartPolicyRules=rules)]})
+    )
+
+    container = container_of(objects(runtime, a_trainjob())[0])
+
+    assert container["args"] == [""]
+    assert container["restartPolicyRules"][0]["exitCodes"]["values"] == [0]
