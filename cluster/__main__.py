@@ -6,7 +6,8 @@ import argparse
 import shutil
 import sys
 
-from cluster.build import binary, locked
+from cluster.build import binary
+from cluster.cache import locked
 from cluster.errors import ClusterError
 from cluster.holder import Holder
 from cluster.images import import_pause

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from cluster.cache import cache_folder, locked
 from cluster.errors import ClusterError
 from cluster.pins import Program
 
 MODULES = Path(__file__).parent / "go"
-
-
-def cache() -> Path:
-    """The folder for what outlives a checkout."""
-    base = os.environ.get("ASTRAGO_CACHE")
-    if base:
-        return Path(base)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "astrago-trainer"
 
 
 def binary(program: Program) -> Path:
@@ -30,7 +20,7 @@ def binary(program: Program) -> Path:
     target = _folder(program) / program.name
     if target.exists():
         return target
-    with locked(cache() / "cluster" / "build.lock"):
+    with locked(cache_folder() / "cluster" / "build.lock"):
         if not target.exists():
             _build(program, target)
     return target
@@ -45,21 +35,12 @@ def module_dir(module: str, path: str) -> Path:
     return Path(found)
 
 
-@contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Only one process at a time; the lock goes with the process that holds it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def _folder(program: Program) -> Path:
     digest = hashlib.sha256()
     for name in ("go.mod", "go.sum"):
         digest.update((MODULES / program.module / name).read_bytes())
     digest.update(f"{program.package} {program.flags}".encode())
-    return cache() / "cluster" / "bin" / f"{program.name}-{digest.hexdigest()[:16]}"
+    return cache_folder() / "cluster" / "bin" / f"{program.name}-{digest.hexdigest()[:16]}"
 
 
 def _build(program: Program, target: Path) -> None:

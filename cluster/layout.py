@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.build import cache
+from cluster.cache import cache_folder
 
 HOST_LINK = "astrago-host"
 NODE_LINK = "astrago-node"
@@ -30,7 +30,7 @@ class Layout:
     @staticmethod
     def default() -> Layout:
         folder = os.environ.get("ASTRAGO_CLUSTER")
-        return Layout(Path(folder) if folder else cache() / "cluster" / "state")
+        return Layout(Path(folder) if folder else cache_folder() / "cluster" / "state")
 
     @property
     def pki(self) -> Path:

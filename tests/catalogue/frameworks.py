@@ -9,17 +9,15 @@ checkout builds nothing and a changed lock file builds anew. To resolve the vers
 and the same with `tensorflow-cpu==2.15.1 numpy<2` for tensorflow.lock.
 """
 
-import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from cluster.cache import cache_folder, locked
 
 LOCKS = Path(__file__).parent
 RUNNING = "{}.{}".format(*sys.version_info[:2])
@@ -35,8 +33,8 @@ def framework_path(name: str) -> str:
     lock = LOCKS / f"{name}.lock"
     version = PYTHONS[name]
     key = hashlib.sha256(f"{version}\n{lock.read_text()}".encode()).hexdigest()[:16]
-    folder = _cache() / "frameworks" / f"{name}-{key}"
-    with _alone(folder.with_suffix(".lock")):
+    folder = cache_folder() / "frameworks" / f"{name}-{key}"
+    with locked(folder.with_suffix(".lock")):
         if not (folder / ".ready").exists():
             shutil.rmtree(folder, ignore_errors=True)  # left by a build that was cut short
             _uv("venv", "--quiet", "--python", _python(version), str(folder))
@@ -49,22 +47,8 @@ def _python(version: str) -> str:
     return sys.executable if version == RUNNING else version
 
 
-def _cache() -> Path:
-    if folder := os.environ.get("ASTRAGO_CACHE"):
-        return Path(folder)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "astrago-trainer"
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def _uv(*arguments: str) -> None:
-    own = sorted(_cache().glob("uv-*/bin/uv"))
+    own = sorted(cache_folder().glob("uv-*/bin/uv"))
     uv = str(own[-1]) if own else shutil.which("uv")
     if uv is None:
         pytest.skip("no uv to build the environment with; `make setup` installs it")

@@ -7,7 +7,6 @@ lets one of several test workers build.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -15,11 +14,13 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+from cluster.cache import cache_folder, locked
 
 VERSIONS = {"2.1": "2.1.0", "2.2": "2.2.1", "2.3": "2.3.0"}
 """The names of the versions as the merge takes them, and the release each oracle is built from."""
@@ -47,7 +48,7 @@ def oracle_binary(version: str) -> Path | None:
     if go is None:
         return None
     folder.mkdir(parents=True, exist_ok=True)
-    with _locked(folder / "lock"):
+    with locked(folder / "lock"):
         if not binary.exists():
             _build(go, sources, binary)
     return binary
@@ -64,12 +65,6 @@ def skip_reason(version: str) -> str:
     )
 
 
-def cache_folder() -> Path:
-    """Where built programs are kept: $ASTRAGO_CACHE, else the user's cache folder."""
-    users = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(os.environ.get("ASTRAGO_CACHE") or users / "astrago-trainer")
-
-
 def _digest(sources: Iterable[Path]) -> str:
     """One digest over names and contents: a line moved to another file counts as a change."""
     digest = hashlib.sha256()
@@ -78,15 +73,6 @@ def _digest(sources: Iterable[Path]) -> str:
         digest.update(f"{path.name} {len(content)}\n".encode())
         digest.update(content)
     return digest.hexdigest()
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as handle:
-        fcntl.flock(
-            handle, fcntl.LOCK_EX
-        )  # released with the file, also when this process is killed
-        yield
 
 
 def _build(go: str, sources: Sequence[Path], binary: Path) -> None:

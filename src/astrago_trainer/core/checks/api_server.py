@@ -154,8 +154,8 @@ def _broken_rules(trainjob: Json, version: str) -> list[Problem]:
     if manager is not None and manager not in _MANAGERS:
         text = f"{_MANAGERS[0]} or {_MANAGERS[1]} is expected, found {manager!r}."
         problems.append(Problem("spec.managedBy", "FieldValueInvalid", text))
-    problems += _check_repeats(trainjob, version)
-    problems += _check_env_names(trainjob, version)
+    problems += _check_repeats(trainjob)
+    problems += _check_env_names(trainjob)
     if version != "2.1":
         problems += list(_check_sizes(spec, trainer, version))
     return problems
@@ -204,7 +204,7 @@ _KEYED = {
 """Lists that the CRD keeps as maps; volumeMounts are keyed by volume here, though pods may mount one twice."""
 
 
-def _check_repeats(trainjob: Json, version: str) -> list[Problem]:
+def _check_repeats(trainjob: Json) -> list[Problem]:
     problems = []
     for path, field, items in _lists(trainjob.get("spec"), "spec"):
         key = _KEYED.get(field)
@@ -223,7 +223,7 @@ def _check_repeats(trainjob: Json, version: str) -> list[Problem]:
     return problems
 
 
-def _check_env_names(trainjob: Json, version: str) -> list[Problem]:
+def _check_env_names(trainjob: Json) -> list[Problem]:
     problems = []
     for path, field, items in _lists(trainjob.get("spec"), "spec"):
         for index, item in enumerate(items if field == "env" else ()):

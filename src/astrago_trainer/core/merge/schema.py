@@ -96,14 +96,16 @@ def _list_settler(kind: str, item: Callable[[Any], Any]) -> Callable[[Any], list
 
 
 def _filling(kind: str) -> Any:
-    """What a null in a list stands for: the zero value of its type."""
+    """What a null in a list or mapping stands for: the zero value of its type."""
     if kind.startswith("struct:"):
         return {}
-    return 0 if kind in _INT_RANGE else ""
+    if kind in _INT_RANGE:
+        return 0
+    return "0" if kind == "quantity" else ""
 
 
 def _map_settler(kind: str, item: Callable[[Any], Any]) -> Callable[[Any], Json]:
-    fill = "0" if kind == "map:quantity" else ""
+    fill = _filling(kind.partition(":")[2])
 
     def settle_map(value: Any) -> Json:
         if type(value) is not dict:
@@ -115,9 +117,7 @@ def _map_settler(kind: str, item: Callable[[Any], Any]) -> Callable[[Any], Json]
 
 def _struct_settler(name: str, version: str, as_patch: bool) -> Callable[[Any], Json]:
     settlers: dict[str, Callable[[Any], Any]] = {}
-    plain: dict[
-        str, type
-    ] = {}  # fields that settle to themselves, which is most of them: no call is needed
+    plain: dict[str, type] = {}  # fields that settle to themselves, so that no call is needed
     kept: set[str] = set()  # those of them that are written even when empty
     vanishing: set[str] = set()  # lists and mappings that are not written when empty
     always: list[tuple[str, Callable[[], Any]]] = []
@@ -166,16 +166,15 @@ def _struct_settler(name: str, version: str, as_patch: bool) -> Callable[[Any], 
 @cache
 def field_settler(field: Field, version: str) -> Callable[[Any], Any]:
     """Settles a value of one field; answers OMIT for what the field leaves out."""
-    return _field_settler(field, settler(field.kind, version), False)
+    settle = settler(field.kind, version)
+    if field.kind.startswith(("list:", "map:")):
+        return lambda value: settle(value) or OMIT
+    return _field_settler(field, settle, False)
 
 
 def _field_settler(
     field: Field, settle: Callable[[Any], Any], as_patch: bool
 ) -> Callable[[Any], Any]:
-    if field.kind.startswith(("list:", "map:")):
-        if as_patch and not field.omit:
-            return settle
-        return lambda value: settle(value) or OMIT
     if field.kind == "time":  # the zero time is written as null
         nothing = None if as_patch else OMIT
         return lambda value: nothing if (settled := settle(value)) == _ZERO_TIME else settled
