@@ -103,7 +103,7 @@ def _preview(
         return Preview(version, (), _sorted(problems), {})
     job_set = job_set_with_defaults(merged.objects[0], version, merged.origins)
     objects = (job_set, *merged.objects[1:])
-    problems += check_job_set(job_set)
+    problems += check_job_set(job_set, version)
     problems += check_pods(job_set, runtime)
     is_suspend_written = (trainjob.get("spec") or {}).get("suspend") is not None
     provenance = {

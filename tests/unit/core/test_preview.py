@@ -297,3 +297,14 @@ def test_a_job_of_a_user_names_the_fields_of_the_request():
     assert origins[f"{POD}/containers/0/env/0/value"] == "form: env[0].value"
     assert origins[f"{POD}/containers/0/command/2"] == "form: command"
     assert origins[f"{POD}/containers/0/env/1/value"] == "mlPolicy.torch"
+
+
+@pytest.mark.parametrize(
+    ("version", "codes"), [("2.1", []), ("2.2", []), ("2.3", ["ManagedElsewhere"])]
+)
+def test_a_job_that_is_left_to_another_controller_is_told_where_the_trainer_does_so(version, codes):
+    job = a_trainjob(trainer={}, managedBy="kueue.x-k8s.io/multikueue")
+
+    problems = preview_pair(a_runtime(), job, version).problems
+
+    assert [p.code for p in problems if p.path == "spec.managedBy"] == codes

@@ -154,6 +154,11 @@ def _broken_rules(trainjob: Json, version: str) -> list[Problem]:
     if manager is not None and manager not in _MANAGERS:
         text = f"{_MANAGERS[0]} or {_MANAGERS[1]} is expected, found {manager!r}."
         problems.append(Problem("spec.managedBy", "FieldValueInvalid", text))
+    elif manager == _MANAGERS[1] and version == "2.3":
+        text = "the Trainer leaves this job to Kueue; on a cluster without it, nothing runs."
+        problems.append(
+            Problem("spec.managedBy", "ManagedElsewhere", text, "Leave it out.", "warning")
+        )
     problems += _check_repeats(trainjob)
     problems += _check_env_names(trainjob)
     if version != "2.1":

@@ -13,14 +13,23 @@ from astrago_trainer.core.merge.schema import struct
 Json = dict[str, Any]
 
 _RUNTIME_REF = {"apiGroup": "trainer.kubeflow.org", "kind": "ClusterTrainingRuntime"}
+_NAMELESS: Json = {"name": ""}  # what refers to a ConfigMap or Secret and leaves the name out
 _DEFAULTS: dict[str, Json] = {
     "core.v1.AzureDiskVolumeSource": {"fsType": "ext4", "readOnly": False},
+    "core.v1.ConfigMapEnvSource": _NAMELESS,
+    "core.v1.ConfigMapKeySelector": _NAMELESS,
+    "core.v1.ConfigMapProjection": _NAMELESS,
+    "core.v1.ConfigMapVolumeSource": _NAMELESS,
     "core.v1.ContainerPort": {"protocol": "TCP"},
     "core.v1.FileKeySelector": {"optional": False},
     "core.v1.GRPCAction": {"service": ""},
     "core.v1.ISCSIVolumeSource": {"iscsiInterface": "default"},
+    "core.v1.LocalObjectReference": _NAMELESS,
     "core.v1.RBDVolumeSource": {"keyring": "/etc/ceph/keyring", "pool": "rbd", "user": "admin"},
     "core.v1.ScaleIOVolumeSource": {"fsType": "xfs", "storageMode": "ThinProvisioned"},
+    "core.v1.SecretEnvSource": _NAMELESS,
+    "core.v1.SecretKeySelector": _NAMELESS,
+    "core.v1.SecretProjection": _NAMELESS,
     "jobset.v1alpha2.FailurePolicy": {"restartStrategy": "Recreate"},
     "jobset.v1alpha2.ReplicatedJob": {"groupName": "default", "replicas": 1},
     "jobset.v1alpha2.VolumeRetentionPolicy": {"whenDeleted": "Delete"},
