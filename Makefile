@@ -12,7 +12,7 @@ BIN        := .venv/bin
 READY      := .venv/.ready
 export ASTRAGO_CACHE := $(CACHE)
 
-.PHONY: help setup check test fuzz-merge bench campaign cluster test-cluster clean-cluster lock schema build clean
+.PHONY: help setup check test fuzz-merge bench campaign cluster fake-nodes test-cluster clean-cluster lock schema build clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,17 +48,28 @@ fuzz-merge: $(READY) ## compare N generated pairs per Trainer version with the c
 bench: $(READY) ## the benchmarks, one JSON line each, ours beside the peer in one run
 	@$(BIN)/python -m bench
 
+KILLS ?= 200
 campaign: fuzz-merge ## the long versions of the tests, with seeds that replay a failure
+	@$(BIN)/python -m tests.checkpoint.campaign --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 
 TRAINER ?= 2.1
-cluster: $(READY) ## a real Kubernetes with Kubeflow Trainer on this machine, or the one that runs (TRAINER=2.1|2.2|2.3; root, Go)
-	@$(BIN)/python -m cluster up --trainer $(TRAINER)
+cluster: $(READY) ## a real Kubernetes with Kubeflow Trainer on this machine, or the one that runs (TRAINER=2.1|2.2|2.3, LEGACY=1; root, Go)
+	@$(BIN)/python -m cluster up --trainer $(TRAINER) $(if $(LEGACY),--legacy)
 
-test-cluster: cluster ## the tests that need the cluster, on the release that TRAINER names
-	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster
+NODES ?= 4
+fake-nodes: cluster ## make it NODES fake GPU nodes beside the real one, 0 to 1000 (NODES=4)
+	@$(BIN)/python -m cluster nodes $(NODES)
 
-clean-cluster: $(READY) ## end the cluster and everything in it
-	@$(BIN)/python -m cluster down
+# Most of these tests wait for the operator, so more of them run at once than there are cores. The pages of the guide use
+# fixed names and follow one another; the tests in `alone` change the cluster itself.
+test-cluster: ## the tests on the cluster, with the release that TRAINER names; ends the cluster
+	@$(MAKE) --no-print-directory cluster LEGACY=1
+	@TRAINER=$(TRAINER) $(BIN)/pytest -q -n 4 --ignore=tests/cluster/guide --ignore=tests/cluster/alone tests/cluster
+	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster/guide
+	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster/alone
+
+clean-cluster: $(READY) ## end the cluster and everything in it (ALL=1: with its keys and images)
+	@$(BIN)/python -m cluster down $(if $(ALL),--all)
 
 lock: $(UV) ## resolve the dependencies anew into requirements.lock
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \

@@ -8,14 +8,28 @@ import sys
 
 from cluster.build import binary
 from cluster.cache import locked
+from cluster.checkout import publish
 from cluster.errors import ClusterError
+from cluster.frameworks import FRAMEWORKS, environment
 from cluster.holder import Holder
-from cluster.images import import_pause
+from cluster.images import bring
 from cluster.layout import NODE_NAME, Layout
 from cluster.machine import check_machine, check_network, install_packages
-from cluster.operators import Kubectl, install
-from cluster.pins import CONTROL_PLANE, COREDNS, ETCD, KUBERNETES, PROFILES, Profile, operators
+from cluster.nodes import MOST, set_fake_nodes
+from cluster.operators import Kubectl, install, install_legacy
+from cluster.pins import (
+    CONTROL_PLANE,
+    COREDNS,
+    ETCD,
+    KUBERNETES,
+    KWOK,
+    PROFILES,
+    TRAINING_OPERATOR,
+    Profile,
+    operators,
+)
 from cluster.pki import make_pki
+from cluster.pod_images import pause_image, pod_images
 
 
 def main() -> int:
@@ -23,17 +37,29 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="start the cluster, or use the one that runs")
     up.add_argument("--trainer", choices=PROFILES, default="2.1")
+    up.add_argument("--legacy", action="store_true", help="with training-operator for v1 jobs")
+    nodes = commands.add_parser("nodes", help="make it this many fake GPU nodes")
+    nodes.add_argument("count", type=int, choices=range(MOST + 1), metavar=f"0..{MOST}")
     down = commands.add_parser("down", help="end it and everything in it")
     down.add_argument("--all", action="store_true", help="remove its state folder, too")
     commands.add_parser("status", help="say whether it runs")
     options = parser.parse_args()
     layout = Layout.default()
     try:
-        with locked(layout.lock):
+        with locked(layout.lock, "another `make cluster`"):
             return _COMMANDS[options.command](layout, options)
     except ClusterError as error:
         print(f"cluster: {error}\n       → {error.remedy}", file=sys.stderr)
         return 1
+    except OSError as error:  # a disk that filled up, say
+        print(
+            f"cluster: {error}\n       → See that the disk has room and can be written, then start again.",
+            file=sys.stderr,
+        )
+        return 1
+    except KeyboardInterrupt:
+        print("cluster: interrupted; what was built is kept", file=sys.stderr)
+        return 130
 
 
 def _up(layout: Layout, options: argparse.Namespace) -> int:
@@ -43,31 +69,49 @@ def _up(layout: Layout, options: argparse.Namespace) -> int:
     if not (
         holder.is_up() and kept.exists() and kept.read_text(encoding="utf-8") == options.trainer
     ):
-        _start(layout, holder, profile)
+        try:
+            _start(layout, holder, profile)
+        except KeyboardInterrupt:
+            if not kept.exists():  # half a cluster; one that ran before the build is left alone
+                holder.stop()
+            raise
         kept.write_text(options.trainer, encoding="utf-8")
-    print(
-        f"Kubernetes {KUBERNETES}, etcd {ETCD}, CoreDNS {COREDNS}, Trainer {profile.trainer}, JobSet {profile.jobset}"
-    )
+    bring(holder, pod_images())
+    publish(layout)
+    legacy = layout.run / "legacy"
+    if options.legacy and not legacy.exists():
+        install_legacy(holder)
+        legacy.touch()
+    print(f"Kubernetes {KUBERNETES}, etcd {ETCD}, CoreDNS {COREDNS}, KWOK {KWOK}")
+    operator = f", training-operator {TRAINING_OPERATOR}" if legacy.exists() else ""
+    print(f"Trainer {profile.trainer}, JobSet {profile.jobset}{operator}")
     print(f"export KUBECONFIG={layout.kubeconfig}")
     return 0
 
 
 def _start(layout: Layout, holder: Holder, profile: Profile) -> None:
-    """From whatever an earlier run has left: that is ended first, by its own record."""
+    """From whatever an earlier run has left: that is ended by its own record, once everything new is made."""
     check_machine(layout)
     install_packages()
+    check_network()
     for program in (*CONTROL_PLANE, *operators(profile)):
         binary(program)
-    if holder.pid() is None and not (layout.run / "init.json").exists():
-        check_network()
+    for framework in FRAMEWORKS:
+        environment(framework)
+    pod_images()
     holder.stop()
     make_pki(layout)
     holder.start()
-    import_pause(holder)
+    bring(holder, [pause_image()])
     kubectl = Kubectl(layout.kubeconfig)
     kubectl("wait", "--for=create", f"node/{NODE_NAME}", "--timeout=60s")
     kubectl("wait", "--for=condition=Ready", f"node/{NODE_NAME}", "--timeout=120s")
     install(holder, profile)
+
+
+def _nodes(layout: Layout, options: argparse.Namespace) -> int:
+    set_fake_nodes(Kubectl(layout.kubeconfig), options.count)
+    return 0
 
 
 def _down(layout: Layout, options: argparse.Namespace) -> int:
@@ -83,7 +127,7 @@ def _status(layout: Layout, options: argparse.Namespace) -> int:
     return 0 if pid is not None else 1
 
 
-_COMMANDS = {"up": _up, "down": _down, "status": _status}
+_COMMANDS = {"up": _up, "nodes": _nodes, "down": _down, "status": _status}
 
 if __name__ == "__main__":
     sys.exit(main())

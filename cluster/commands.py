@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.build import binary
+from cluster.build import binary, module_dir
+from cluster.checkout import GIT_HOST, ROOT
+from cluster.frameworks import FRAMEWORKS, site_packages
 from cluster.layout import (
     API_PORT,
     BRIDGE,
@@ -20,6 +23,7 @@ from cluster.layout import (
     Layout,
 )
 from cluster.pins import CONTROL_PLANE
+from cluster.pod_images import PAUSE
 
 DEADLINE_SECONDS = 120.0
 """For one program to become ready; a busy machine needs a tenth of it."""
@@ -30,6 +34,7 @@ class Command:
     name: str
     arguments: list[str]
     is_ready: Callable[[], bool] = lambda: True
+    folder: Path | None = None
 
     def wait_until_ready(self) -> None:
         """Asks again every tenth of a second: these programs have no other way to tell."""
@@ -60,17 +65,12 @@ def plan(root: Path) -> list[Command]:
                 "--leader-elect=false",
             ],
         ),
-        Command(
-            "kube-scheduler",
-            [
-                programs["kube-scheduler"],
-                f"--kubeconfig={layout.kubeconfig}",
-                "--leader-elect=false",
-            ],
-        ),
+        _scheduler(layout, programs["kube-scheduler"]),
         _coredns(layout, programs["coredns"]),
         _kubelet(layout, programs["kubelet"]),
         _kube_proxy(layout, programs["kube-proxy"]),
+        Command("git", [sys.executable, "-m", "cluster.checkout", str(root)], folder=ROOT),
+        _kwok(layout, programs["kwok"]),
     ]
 
 
@@ -103,11 +103,14 @@ root = "{layout.root}/containerd"
 state = "{layout.run}/containerd"
 [grpc]
   address = "{layout.socket}"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "{layout.run}/opt"
 [plugins."io.containerd.grpc.v1.cri"]
   restrict_oom_score_adj = true
-  sandbox_image = "astrago/pause:1"
+  sandbox_image = "{PAUSE}"
   [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
     runtime_type = "io.containerd.runc.v2"
+    base_runtime_spec = "{_container_spec(layout)}"
     [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
       SystemdCgroup = false
   [plugins."io.containerd.grpc.v1.cri".cni]
@@ -117,6 +120,22 @@ state = "{layout.run}/containerd"
     )
     ready = ["ctr", "-a", str(layout.socket), "version"]
     return Command("containerd", ["containerd", "-c", str(config)], lambda: _succeeds(ready))
+
+
+def _container_spec(layout: Layout) -> Path:
+    """What every container starts from: containerd's own default, with the frameworks and our authority's certificate.
+
+    Mounted here and not in the pods, so that runtimes and jobs run as they are.
+    """
+    default = subprocess.run(["ctr", "oci", "spec"], capture_output=True, check=True).stdout
+    spec = json.loads(default)
+    mounts = {f"/frameworks/{name}": site_packages(name) for name in FRAMEWORKS}
+    mounts["/etc/ssl/certs/ca-certificates.crt"] = layout.pki / "ca.crt"
+    spec["mounts"] += [
+        {"destination": there, "type": "bind", "source": str(here), "options": ["rbind", "ro"]}
+        for there, here in mounts.items()
+    ]
+    return _write(layout.root / "container.json", json.dumps(spec))
 
 
 def _etcd(layout: Layout, program: str) -> Command:
@@ -159,6 +178,20 @@ def _api_server(layout: Layout, program: str, kubectl: list[str]) -> Command:
     )
 
 
+def _scheduler(layout: Layout, program: str) -> Command:
+    """A soft taint decides here, as only the fake nodes have one: no pod is to go there unless it asks for it."""
+    tainted = {"multiPoint": {"enabled": [{"name": "TaintToleration", "weight": 100}]}}
+    config = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "clientConnection": {"kubeconfig": str(layout.kubeconfig)},
+        "leaderElection": {"leaderElect": False},
+        "profiles": [{"schedulerName": "default-scheduler", "plugins": tainted}],
+    }
+    path = _write(layout.root / "scheduler.yaml", json.dumps(config))
+    return Command("kube-scheduler", [program, f"--config={path}"])
+
+
 def _coredns(layout: Layout, program: str) -> Command:
     corefile = _write(
         layout.root / "Corefile",
@@ -169,6 +202,10 @@ def _coredns(layout: Layout, program: str) -> Command:
   kubernetes cluster.local in-addr.arpa {{
     kubeconfig {layout.kubeconfig}
     pods insecure
+  }}
+  hosts {{
+    {NODE_IP} {GIT_HOST}
+    fallthrough
   }}
   cache 5
 }}
@@ -188,6 +225,7 @@ def _kubelet(layout: Layout, program: str) -> Command:
         },
         "authorization": {"mode": "Webhook"},
         "cgroupDriver": "cgroupfs",
+        "cgroupRoot": f"/{layout.cgroup}",
         "failSwapOn": False,
         "tlsCertFile": f"{layout.pki}/node.crt",
         "tlsPrivateKeyFile": f"{layout.pki}/node.key",
@@ -200,6 +238,8 @@ def _kubelet(layout: Layout, program: str) -> Command:
             "memory.available": "100Mi",
         },
         "localStorageCapacityIsolation": False,
+        "volumePluginDir": f"{layout.root}/volume-plugins",
+        "imageGCHighThresholdPercent": 100,  # an image that is removed comes from nowhere again
     }
     path = _write(layout.root / "kubelet.yaml", json.dumps(config))
     return Command(
@@ -231,6 +271,22 @@ def _kube_proxy(layout: Layout, program: str) -> Command:
     }
     path = _write(layout.root / "kube-proxy.yaml", json.dumps(config))
     return Command("kube-proxy", [program, f"--config={path}", f"--hostname-override={NODE_NAME}"])
+
+
+def _kwok(layout: Layout, program: str) -> Command:
+    """Answers for the fake nodes, and for no other."""
+    stages = module_dir("kwok", "sigs.k8s.io/kwok") / "kustomize" / "stage"
+    files = ("node/fast/node-initialize", "node/heartbeat-with-lease/node-heartbeat-with-lease",
+             "pod/fast/pod-ready", "pod/fast/pod-complete", "pod/fast/pod-delete")  # fmt: skip
+    arguments = [
+        program,
+        f"--kubeconfig={layout.kubeconfig}",
+        "--manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake",
+        "--node-lease-duration-seconds=40",
+        "--v=WARN",  # else a line for each renewed lease
+        *(f"--config={stages / name}.yaml" for name in files),
+    ]
+    return Command("kwok", arguments)
 
 
 def _write(path: Path, text: str) -> Path:

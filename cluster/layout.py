@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ HOST_LINK = "astrago-host"
 NODE_LINK = "astrago-node"
 HOST_IP = "10.143.0.1"
 NODE_IP = "10.143.0.2"
+LINK_NETWORK = "10.143.0.0/30"
 BRIDGE = "pods0"
 POD_NETWORK = "10.144.0.0/16"
 POD_GATEWAY = "10.144.0.1"
@@ -30,7 +32,7 @@ class Layout:
     @staticmethod
     def default() -> Layout:
         folder = os.environ.get("ASTRAGO_CLUSTER")
-        return Layout(Path(folder) if folder else cache_folder() / "cluster" / "state")
+        return Layout((Path(folder) if folder else cache_folder() / "cluster" / "state").absolute())
 
     @property
     def pki(self) -> Path:
@@ -42,6 +44,11 @@ class Layout:
         return self.root / "run"
 
     @property
+    def git(self) -> Path:
+        """Repositories that pods may clone."""
+        return self.root / "git"
+
+    @property
     def kubeconfig(self) -> Path:
         return self.root / "admin.kubeconfig"
 
@@ -50,5 +57,16 @@ class Layout:
         return self.run / "containerd.sock"
 
     @property
+    def mount_points(self) -> Path:
+        """Lists folders outside this one that the run had to make, to mount its own ones there."""
+        return self.run / "mount-points"
+
+    @property
+    def cgroup(self) -> str:
+        """Of the pods, below the machine's root group. Named after the folder: nobody else has such a group."""
+        return f"astrago-{hashlib.sha256(str(self.root).encode()).hexdigest()[:8]}"
+
+    @property
     def lock(self) -> Path:
-        return self.root.with_suffix(".lock")
+        """This machine's network: link and addresses are fixed, so clusters of two folders must not start at once."""
+        return Path("/proc/self/ns/net")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import time
@@ -10,8 +11,8 @@ from pathlib import Path
 from cluster.build import binary, module_dir
 from cluster.errors import ClusterError
 from cluster.holder import Holder
-from cluster.images import import_program
-from cluster.pins import CONTROL_PLANE, Profile, operators
+from cluster.images import bring, program_image
+from cluster.pins import CONTROL_PLANE, LEGACY, Profile, operators
 
 ROLLOUT = "--timeout=240s"
 
@@ -39,26 +40,42 @@ def install(holder: Holder, profile: Profile) -> None:
     """Applies both operators and the upstream runtimes, and waits until they are there."""
     kubectl = Kubectl(holder.layout.kubeconfig)
     jobset, trainer = operators(profile)
-    images = (
-        (jobset, f"us-central1-docker.pkg.dev/k8s-staging-images/jobset/jobset:v{profile.jobset}"),
-        (trainer, f"ghcr.io/kubeflow/trainer/trainer-controller-manager:v{profile.trainer}"),
-    )
-    for program, name in images:
-        import_program(holder, name, binary(program), "/manager")
     manifests = holder.layout.run / "manifests"
-    _copy(module_dir(profile.jobset_module, "sigs.k8s.io/jobset") / "config", manifests / "jobset")
+    _copy(module_dir(jobset.module, jobset.package) / "config", manifests / "jobset")
     _copy(
-        module_dir(profile.trainer_module, "github.com/kubeflow/trainer/v2") / "manifests",
+        module_dir(trainer.module, "github.com/kubeflow/trainer/v2") / "manifests",
         manifests / "trainer",
     )
-    _without_remote_jobset(manifests / "trainer" / "overlays" / "manager" / "kustomization.yaml")
-    for folder in ("jobset/default", "trainer/overlays/manager"):
-        kubectl(
-            "apply", "--server-side", "-f", "-", stdin=kubectl("kustomize", str(manifests / folder))
-        )
-    for namespace in ("jobset-system", "kubeflow-system"):
-        kubectl("-n", namespace, "rollout", "status", "deploy", ROLLOUT)
+    _use_own_jobset(manifests / "trainer" / "third-party" / "jobset" / "kustomization.yaml")
+    manager = kubectl("kustomize", str(manifests / "trainer" / "overlays" / "manager"))
+    # Under the names that the manifests ask for; those of 2.2.1 give JobSet the Trainer's own version.
+    images = set(re.findall(r"^ +(?:- )?image: (\S+)$", manager, re.MULTILINE))
+    bring(
+        holder,
+        [
+            program_image(name, binary(jobset if "jobset" in name else trainer), "/manager")
+            for name in images
+        ],
+    )
+    kubectl("apply", "--server-side", "-f", "-", stdin=manager)
+    kubectl("-n", "kubeflow-system", "rollout", "status", "deploy", ROLLOUT)
     _install_runtimes(kubectl, manifests / "trainer" / "overlays" / "runtimes")
+
+
+def install_legacy(holder: Holder) -> None:
+    """training-operator for the jobs of v1, beside the Trainer."""
+    kubectl = Kubectl(holder.layout.kubeconfig)
+    bring(
+        holder, [program_image("kubeflow/training-operator:v1-04f9f13", binary(LEGACY), "/manager")]
+    )
+    manifests = holder.layout.run / "manifests" / "training-operator"
+    shutil.rmtree(manifests, ignore_errors=True)
+    _copy(
+        module_dir(LEGACY.module, "github.com/kubeflow/training-operator") / "manifests", manifests
+    )
+    standalone = kubectl("kustomize", str(manifests / "overlays" / "standalone"))
+    kubectl("apply", "--server-side", "-f", "-", stdin=standalone)
+    kubectl("-n", "kubeflow", "rollout", "status", "deploy", ROLLOUT)
 
 
 def _install_runtimes(kubectl: Kubectl, folder: Path) -> None:
@@ -77,8 +94,9 @@ def _copy(source: Path, target: Path) -> None:
         path.chmod(path.stat().st_mode | 0o200)  # the module cache is read-only
 
 
-def _without_remote_jobset(kustomization: Path) -> None:
-    """It names a release page; the module has the same files."""
-    lines = kustomization.read_text(encoding="utf-8").splitlines()
-    kept = [line for line in lines if "third-party/jobset" not in line]
-    kustomization.write_text("\n".join(kept) + "\n", encoding="utf-8")
+def _use_own_jobset(kustomization: Path) -> None:
+    """It names a release page; the module of JobSet has the same files."""
+    text = kustomization.read_text(encoding="utf-8")
+    remote = re.compile(r"^  - https://.*/manifests\.yaml$", re.MULTILINE)
+    own = remote.sub("  - ../../../jobset/default", text)
+    kustomization.write_text(own, encoding="utf-8")

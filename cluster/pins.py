@@ -7,6 +7,8 @@ from dataclasses import dataclass
 KUBERNETES = "1.34.4"  # the newest minor that runs on cgroup v1 without a switch
 ETCD = "3.6.5"
 COREDNS = "1.12.4"
+KWOK = "0.8.0"
+TRAINING_OPERATOR = "1.8.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,12 @@ CONTROL_PLANE = (
     ),
     Program("etcd", "etcd", "go.etcd.io/etcd/server/v3"),
     Program("coredns", "coredns", "github.com/coredns/coredns"),
+    Program("kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+)
+LEGACY = Program(
+    "training-operator",
+    "training-operator",
+    "github.com/kubeflow/training-operator/cmd/training-operator.v1",
 )
 
 

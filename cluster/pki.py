@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 from pathlib import Path
 
+from cluster.checkout import GIT_HOST
+from cluster.errors import ClusterError
 from cluster.layout import API_PORT, API_SERVICE_IP, NODE_IP, NODE_NAME, Layout
 
 _API_NAMES = "DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:localhost"
@@ -14,26 +18,49 @@ _CERTIFICATES = {
         f"{_API_NAMES},IP:127.0.0.1,IP:{API_SERVICE_IP},IP:{NODE_IP}",
     ),
     "admin": ("/O=system:masters/CN=admin", "DNS:admin"),
+    "git": (f"/CN={GIT_HOST}", f"DNS:{GIT_HOST}"),
     "node": (f"/O=system:nodes/CN=system:node:{NODE_NAME}", f"DNS:{NODE_NAME},IP:{NODE_IP}"),
 }
+_FILES = (
+    *("ca.crt", "ca.key", "sa.key", "sa.pub"),
+    *(f"{name}.{kind}" for name in _CERTIFICATES for kind in ("crt", "key")),
+)
+_MADE_FOR = "made-for.json"
 
 
 def make_pki(layout: Layout) -> None:
-    """Whatever is missing; a folder that was left half made is completed."""
-    pki = layout.pki
-    pki.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not (pki / "ca.crt").exists():
-        _openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3650", "-subj", "/CN=astrago-cluster",
-                 "-keyout", pki / "ca.key", "-out", pki / "ca.crt")  # fmt: skip
-    if not (pki / "sa.pub").exists():
-        _openssl("genrsa", "-out", pki / "sa.key", "2048")
-        _openssl("rsa", "-in", pki / "sa.key", "-pubout", "-out", pki / "sa.pub")
-    for name, (subject, names) in _CERTIFICATES.items():
-        if not (pki / f"{name}.crt").exists():
-            _certificate(pki, name, subject, names)
+    """The set that this version wants; kept if it is there and whole, else made anew as one."""
+    if not _is_whole(layout.pki):
+        shutil.rmtree(layout.pki, ignore_errors=True)
+        unfinished = layout.pki.with_suffix(".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True, mode=0o700)
+        _make(unfinished)
+        unfinished.rename(layout.pki)
     for name, path in (("admin", layout.kubeconfig), ("node", layout.root / "node.kubeconfig")):
-        path.write_text(_kubeconfig(pki, name), encoding="utf-8")
-        path.chmod(0o600)
+        path.touch(mode=0o600)
+        path.write_text(_kubeconfig(layout.pki, name), encoding="utf-8")
+
+
+def _is_whole(pki: Path) -> bool:
+    """Made for the same names, and no file lost its content, as it happens when a disk fills up or power is cut."""
+    try:
+        made_for = (pki / _MADE_FOR).read_text(encoding="utf-8")
+        return made_for == json.dumps(_CERTIFICATES) and all(
+            (pki / name).stat().st_size for name in _FILES
+        )
+    except OSError:
+        return False
+
+
+def _make(pki: Path) -> None:
+    _openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "3650", "-subj", "/CN=astrago-cluster",
+             "-keyout", pki / "ca.key", "-out", pki / "ca.crt")  # fmt: skip
+    _openssl("genrsa", "-out", pki / "sa.key", "2048")
+    _openssl("rsa", "-in", pki / "sa.key", "-pubout", "-out", pki / "sa.pub")
+    for name, (subject, names) in _CERTIFICATES.items():
+        _certificate(pki, name, subject, names)
+    (pki / _MADE_FOR).write_text(json.dumps(_CERTIFICATES), encoding="utf-8")
 
 
 def _certificate(pki: Path, name: str, subject: str, names: str) -> None:
@@ -69,4 +96,9 @@ current-context: astrago
 
 
 def _openssl(*arguments: object) -> None:
-    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)
+    done = subprocess.run(["openssl", *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode:
+        raise ClusterError(
+            f"openssl {arguments[0]} failed: {done.stderr.strip()[-500:]}",
+            "Start again: the keys are then made anew. `openssl version` must work.",
+        )

@@ -2,15 +2,15 @@
 
 import os
 import queue
-import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from cluster.checkout import GitOverHttp, server
 
 REDIRECT = "/redirected"  # answers 302 to the same path below /repositories
 WALL = "/private"  # answers 401
@@ -32,25 +32,17 @@ class GitServer:
 def serve(folder: Path) -> Iterator[GitServer]:
     """Serve the bare repositories below `folder/repositories` until the block ends."""
     certificate, key = make_certificate(folder)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    server.socket = context.wrap_socket(
-        server.socket,
-        server_side=True,
-        do_handshake_on_connect=False,  # the handshake is for the thread of the request
-    )
-    git = GitServer(f"https://127.0.0.1:{server.server_address[1]}", certificate)
+    https = server(("127.0.0.1", 0), _Handler, certificate, key)
+    git = GitServer(f"https://127.0.0.1:{https.server_address[1]}", certificate)
     _Handler.git, _Handler.folder = git, folder
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread = threading.Thread(target=https.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
         yield git
     finally:
         git.released.set()
-        server.shutdown()
-        server.server_close()
+        https.shutdown()
+        https.server_close()
         thread.join()
 
 
@@ -97,55 +89,23 @@ def _git(*arguments: str, cwd: Path | None = None) -> None:
     subprocess.run(["git", *arguments], cwd=cwd, env=env, check=True, capture_output=True)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(GitOverHttp):
     git: GitServer
-    folder: Path
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 (the name is that of the library)
         self.git.requests.append(self.path)
         if self.path.startswith(REDIRECT):
             target = self.path.replace(REDIRECT, "/repositories", 1)
-            self._answer(302, {"Location": f"{self.git.base}{target}"})
+            self.answer(302, {"Location": f"{self.git.base}{target}"})
         elif self.path.startswith(WALL):
-            self._answer(401, {"WWW-Authenticate": 'Basic realm="test"'})
+            self.answer(401, {"WWW-Authenticate": 'Basic realm="test"'})
         elif self.path.startswith(HANG):
             self.git.hanging.put(self.path)
             self.git.released.wait()
         else:
-            self._run_git()
+            super().do_GET()
 
     do_POST = do_GET  # noqa: N815 (the name is that of the library)
-
-    def _run_git(self) -> None:
-        """Hand the request to `git http-backend`, which speaks CGI."""
-        path, _, query = self.path.partition("?")
-        env = {
-            "PATH": os.environ["PATH"],
-            "GIT_PROJECT_ROOT": str(self.folder),
-            "GIT_HTTP_EXPORT_ALL": "1",
-            "GIT_CONFIG_GLOBAL": "/dev/null",
-            "REQUEST_METHOD": self.command,
-            "PATH_INFO": path,
-            "QUERY_STRING": query,
-            "CONTENT_TYPE": self.headers.get("Content-Type", ""),
-            "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""),
-            "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
-            "REMOTE_ADDR": "127.0.0.1",
-        }
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        done = subprocess.run(["git", "http-backend"], env=env, input=body, capture_output=True)
-        head, _, content = done.stdout.partition(b"\r\n\r\n")
-        headers = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
-        status = int(headers.pop("Status", "200").split()[0])
-        self._answer(status, headers, content)
-
-    def _answer(self, status: int, headers: dict[str, str], content: bytes = b"") -> None:
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
 
     def log_message(self, *_: Any) -> None:
         """Be silent: a test that fails shows what the client said."""

@@ -6,13 +6,11 @@ import json
 import os
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from cluster.layout import Layout
 from cluster.operators import Kubectl
-
-Json = dict[str, Any]
+from tests.cluster.api import Api, Json, Space
 
 
 @pytest.fixture(scope="session")
@@ -46,3 +44,14 @@ def create(kubectl: Kubectl) -> Callable[[Json], str]:
     return lambda manifest: kubectl(
         "create", "--validate=strict", "-f", "-", stdin=json.dumps(manifest)
     )
+
+
+@pytest.fixture(scope="session")
+def api(version: str) -> Api:
+    """Takes the version, so that a cluster of another release than the wanted one is noticed at once."""
+    return Api(Layout.default())
+
+
+@pytest.fixture
+def space(api: Api, namespace: str) -> Space:
+    return Space(api, namespace)

@@ -15,15 +15,14 @@ ALL = {f"M{number}" for number in range(1, 136)}
 
 WAITING = {
     "the service": "M5 M6 M7 M22 M23 M25 M26 M27 M28 M51 M55 M56 M57",
-    "the kubernetes engine and its roles": "M3 M4 M8 M29 M31 M32 M33 M36 M58 M59 M61 M62 M66 M99 M112 M113",
-    "a test cluster": "M16 M65 M100 M102 M109 M111 M130 M131 M132 M133",
-    "the legacy operator": "M86 M87 M88 M89 M90 M91 M92 M93 M94 M95 M96 M97 M98",
-    "restarts and checkpoints on an engine": "M114 M115 M116 M117 M118",
-    "the guide": "M135",
+    "the kubernetes engine and its roles": "M3 M4 M8 M33 M36 M62 M112",
+    "the SDK and the converter": "M88",
+    "restarts and checkpoints on an engine": "M116",
+    "the guide": "M91 M98 M135",
 }
 """What it waits for -> the requirements."""
 
-PARTLY = "M5 M7 M16 M26 M28 M29 M31 M56 M58 M59 M62 M92 M109 M114 M118 M131 M132 M133 M135"
+PARTLY = "M5 M7 M26 M28 M56 M62 M88 M91 M98 M112 M116 M135"
 """Wait as well, but what the core has to do with them is shown already."""
 
 BACKGROUND = {"M43", "M74", "M110"}

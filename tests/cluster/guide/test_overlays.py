@@ -1,0 +1,105 @@
+"""The legacy overlays as kustomize renders them, and as the operator's own schema takes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from cluster.operators import Kubectl
+from tests.cluster.guide.pages import ROOT
+
+KUSTOMIZE = ROOT / "kustomize"
+JOB_NAME = "training.kubeflow.org/job-name"
+CLONE = "git clone --depth=1 https://github.com/xiilab/astrago-trainer.git /workspace/code"
+
+
+def rendered(kubectl: Kubectl, folder: str) -> dict[str, Any]:
+    return yaml.safe_load(kubectl("kustomize", str(KUSTOMIZE / folder)))
+
+
+def replicas(job: dict[str, Any]) -> dict[str, Any]:
+    return job["spec"]["pytorchReplicaSpecs"]
+
+
+def container(replica: dict[str, Any]) -> dict[str, Any]:
+    (found,) = replica["template"]["spec"]["containers"]
+    return found
+
+
+@pytest.mark.req("M92", "M93", "M98")
+def test_the_base_has_a_master_and_a_worker_that_are_alike(kubectl):
+    job = rendered(kubectl, "base")
+    gpu = {"nvidia.com/gpu": "1"}
+
+    assert (job["apiVersion"], job["kind"]) == ("kubeflow.org/v1", "PyTorchJob")
+    assert job["spec"]["runPolicy"] == {"cleanPodPolicy": "Running"}
+    assert replicas(job)["Master"] == replicas(job)["Worker"]
+    master = replicas(job)["Master"]
+    assert (master["replicas"], master["restartPolicy"]) == (1, "OnFailure")
+    assert master["template"]["spec"]["nodeSelector"] == {"karpenter.sh/nodepool": "gpu"}
+    assert master["template"]["spec"]["tolerations"] == [
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+    ]
+    assert container(master)["name"] == "pytorch"
+    assert container(master)["command"] == ["/bin/bash", "-c"]
+    assert container(master)["resources"] == {"limits": gpu, "requests": gpu}
+
+
+@pytest.mark.req("M89", "M94")
+def test_ddp_replaces_the_script_of_both_and_nothing_else(kubectl):
+    base, job = rendered(kubectl, "base"), rendered(kubectl, "overlays/ddp")
+
+    for replica in replicas(job).values():
+        script = container(replica)["args"].pop().splitlines()
+        assert script == [
+            "set -e",
+            CLONE,
+            "cd /workspace/code/samples",
+            "exec torchrun --nnodes 2 --nproc_per_node=1 mnist-ddp.py",
+        ]
+    for replica in replicas(base).values():
+        container(replica)["args"].pop()
+    assert job == base
+
+
+@pytest.mark.req("M95")
+def test_fsdp_has_three_workers_that_follow_the_master_to_its_machine(kubectl):
+    found = replicas(rendered(kubectl, "overlays/fsdp"))
+    affinities = {name: each["template"]["spec"]["affinity"] for name, each in found.items()}
+    (rule,) = affinities["Worker"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+
+    assert {name: each["replicas"] for name, each in found.items()} == {"Master": 1, "Worker": 3}
+    for each in found.values():
+        script = container(each)["args"][0].splitlines()
+        assert script[1:4] == [
+            CLONE,
+            "cd /workspace/code/samples/fsdp",
+            "pip install -r requirements.txt",
+        ]
+        assert script[4].startswith("exec torchrun --nnodes 4 --nproc_per_node=1 t5-fsdp.py")
+    assert affinities["Master"]["nodeAffinity"] == affinities["Worker"]["nodeAffinity"]
+    assert "podAffinity" not in affinities["Master"], "it is the first"
+    assert rule["topologyKey"] == "kubernetes.io/hostname"
+    assert rule["labelSelector"] == {"matchLabels": {JOB_NAME: "pytorch-dist-job"}}
+
+
+def test_ddp_without_gpus_asks_for_nothing_of_a_gpu_node(kubectl):
+    for replica in replicas(rendered(kubectl, "overlays/ddp-cpu")).values():
+        assert set(replica["template"]["spec"]) == {"containers"}
+        assert set(container(replica)["resources"]["requests"]) == {"cpu", "memory"}
+        assert set(container(replica)["resources"]["limits"]) == {"memory"}
+
+
+@pytest.mark.req("M89")
+@pytest.mark.parametrize("overlay", ["ddp", "ddp-cpu", "fsdp"])
+def test_the_operator_takes_every_overlay(kubectl, namespace, overlay):
+    if "pytorchjobs.kubeflow.org" not in kubectl("get", "crd", "-o", "name"):
+        pytest.skip("the legacy operator is not installed: make cluster LEGACY=1")
+    job = kubectl("kustomize", str(KUSTOMIZE / "overlays" / overlay))
+
+    created = kubectl(
+        "create", "-n", namespace, "--dry-run=server", "--validate=strict", "-f", "-", stdin=job
+    )
+
+    assert created == "pytorchjob.kubeflow.org/pytorch-dist-job created (server dry run)\n"
