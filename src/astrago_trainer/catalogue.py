@@ -143,8 +143,9 @@ def _config_maps() -> tuple[SystemScripts, ...]:
             name="pytorch-pet-setup",
             volume="pytorch-pet-setup",
             sourced="setup_pytorch_env.sh",
-            data={"setup_pytorch_env.sh": texts["setup_pytorch_env.sh"]},
+            data={name: texts[name] for name in ("setup_pytorch_env.sh", "launch.py")},
             runtimes=frozenset({"pytorch-simple"}),
+            launcher="launch.py",
         ),
         SystemScripts(
             name="tensorflow-tf-config-generator",

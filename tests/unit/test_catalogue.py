@@ -120,6 +120,8 @@ def test_the_default_platform_has_the_scripts_of_the_first_generation() -> None:
     assert second is not None
     assert first.data[first.sourced] == catalogue.system_scripts()["setup_pytorch_env.sh"]
     assert second.data[second.sourced] == catalogue.system_scripts()["generate_tf_config.sh"]
+    assert first.data[first.launcher] == catalogue.system_scripts()["launch.py"]
+    assert second.launcher == ""
     assert platform.scripts_for("pytorch-runtime") is None
     assert platform.preludes["pytorch"]
     for framework in platform.default_runtimes:

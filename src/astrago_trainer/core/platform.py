@@ -40,6 +40,8 @@ class SystemScripts:
     """File name -> text."""
     runtimes: frozenset[str]
     """Names of the runtimes that want it; all others get the inline prelude."""
+    launcher: str = ""
+    """The key of `data` that starts several processes on a node; empty where it has none."""
 
 
 def _table(**entries: str) -> Mapping[Framework, str]:

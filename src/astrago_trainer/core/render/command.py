@@ -35,14 +35,15 @@ class Command:
     arguments: tuple[str, ...]
     """What the script sees as `"$@"`."""
     starts_processes: bool
-    """Whether torchrun or a relative of it starts the node's processes (X7)."""
+    """Whether torchrun, a relative of it or our launcher starts the node's processes (X7)."""
     source: str
     """The field of the request that decides what runs."""
 
 
 def build_command(spec: JobSpec, platform: Platform, scripts: SystemScripts | None) -> Command:
     """Set-up, a blank line, then what the user runs (M19, M45)."""
-    text, arguments, source = _what_to_run(spec, platform)
+    launcher = _launcher(spec, scripts)
+    text, arguments, source = _what_to_run(spec, platform, launcher)
     setup = [_prelude(spec, platform, scripts)]
     if working_dir(spec) is not None:
         setup.append(f'cd -- "${WORKING_DIR}" || exit 1')
@@ -50,7 +51,7 @@ def build_command(spec: JobSpec, platform: Platform, scripts: SystemScripts | No
     return Command(
         script=f"{before}\n\n{text}" if before else text,
         arguments=arguments,
-        starts_processes=_LAUNCHER.search(" ".join((text, *spec.argv))) is not None,
+        starts_processes=bool(launcher or _LAUNCHER.search(" ".join((text, *spec.argv)))),
         source=source,
     )
 
@@ -79,7 +80,20 @@ def literal(text: str, names: Collection[str]) -> str:
     return _REFERENCE.sub(double, text)
 
 
-def _what_to_run(spec: JobSpec, platform: Platform) -> tuple[str, tuple[str, ...], str]:
+def _launcher(spec: JobSpec, scripts: SystemScripts | None) -> str:
+    """Ours, for a posted script that is to run as so many processes on each node.
+
+    A request that does not say how many runs as plain python does, in the very form of M19.
+    """
+    is_ours = spec.command is None and not spec.argv and spec.code is not None
+    if scripts is None or not scripts.launcher or not is_ours or spec.processes_per_node is None:
+        return ""
+    return f"{SYSTEM_PATH}/{scripts.launcher} -- "
+
+
+def _what_to_run(
+    spec: JobSpec, platform: Platform, launcher: str
+) -> tuple[str, tuple[str, ...], str]:
     if spec.command is not None:
         return spec.command, (), "command"
     if spec.argv:
@@ -87,7 +101,7 @@ def _what_to_run(spec: JobSpec, platform: Platform) -> tuple[str, tuple[str, ...
     if spec.code is None:
         return "", (), ""
     folder = GIT_PATH if spec.code.git is not None else SCRIPTS_PATH
-    text = f"{_interpreter(spec, platform)} {folder}/{spec.code.entrypoint}"
+    text = f"{_interpreter(spec, platform)} {launcher}{folder}/{spec.code.entrypoint}"
     return (f'{text} "$@"' if spec.args else text), spec.args, "code.entrypoint"
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from astrago_trainer.core.platform import Platform
+from astrago_trainer.core.platform import Platform, SystemScripts
 from unit.core.builders import (
     PYTORCH_IMAGE,
     PYTORCH_PRELUDE,
@@ -44,6 +46,59 @@ class TestProcesses:
         assert [(p.path, p.severity) for p in rendered.problems] == [
             ("processes_per_node", "warning")
         ]
+
+
+class TestLauncher:
+    """A posted script with a number of processes is started by ours, where the pod has it."""
+
+    def platform(self, **changes: Any) -> Platform:
+        scripts = SystemScripts(
+            name="pytorch-pet-setup",
+            volume="pytorch-pet-setup",
+            sourced="setup_pytorch_env.sh",
+            data={"setup_pytorch_env.sh": "", "launch.py": ""},
+            runtimes=frozenset({"pytorch-simple"}),
+            launcher="launch.py",
+        )
+        return a_platform(system_scripts=(scripts,), **changes)
+
+    @pytest.mark.req("X7")
+    @pytest.mark.parametrize("processes", [1, 4, "auto", "gpu"])
+    def test_it_starts_as_many_as_were_asked_for(self, processes: int | str) -> None:
+        rendered = a_render(
+            processes_per_node=processes, args=["--x", "a b"], platform=self.platform()
+        )
+        trainer = trainer_of(rendered)
+        assert trainer["command"] == [
+            "bash",
+            "-c",
+            "source /shared/setup_pytorch_env.sh\n\n"
+            'python /shared/launch.py -- /workspace/scripts/train.py "$@"',
+        ]
+        assert trainer["args"] == ["bash", "--x", "a b"]
+        assert trainer["numProcPerNode"] == processes
+        assert rendered.problems == ()
+
+    @pytest.mark.req("M19", "M45")
+    @pytest.mark.parametrize(
+        ("changes", "text"),
+        [
+            pytest.param({}, COMMAND, id="the form of M19"),
+            pytest.param({"command": "python x.py"}, "python x.py", id="a command of the user's"),
+            pytest.param({"argv": ["python", "x.py"]}, 'exec -- "$@"', id="words of the user's"),
+        ],
+    )
+    def test_nothing_else_is_changed(self, changes: Json, text: str) -> None:
+        processes = {"processes_per_node": 2} if changes else {}
+        trainer = trainer_of(a_render(**changes, **processes, platform=self.platform()))
+        assert trainer["command"][2] == f"source /shared/setup_pytorch_env.sh\n\n{text}"
+
+    def test_a_runtime_without_it_says_that_one_process_runs(self) -> None:
+        rendered = a_render(
+            processes_per_node=2, runtime=a_runtime("another"), platform=self.platform()
+        )
+        assert "launch.py" not in trainer_of(rendered)["command"][2]
+        assert [problem.path for problem in rendered.problems] == ["processes_per_node"]
 
 
 class TestCommand:
