@@ -1,0 +1,107 @@
+"""Writes the index of times while the log grows; for the supervisor of a job.
+
+It never reads the log, only its size. The log is the truth and the index an aid: trouble with writing the index (a full
+disk) is kept in `trouble` and tried again with the next record, and never reaches the training.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from astrago_trainer.logs.index import EVERY_BYTES, EVERY_SECONDS, MAGIC, RECORD, count_marks
+from astrago_trainer.logs.layout import index_path
+from astrago_trainer.logs.watch import TICK
+
+
+class Indexer:
+    """The index of one log, continued where it ended."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._fd = os.open(
+            index_path(log), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+        )
+        self._count = 0
+        self._time = 0
+        self._offset = 0
+        self._noted = float("-inf")
+        self._recorded = float("-inf")
+        self._size = 0
+        self.trouble: OSError | None = None
+        self._continue()
+
+    def note(self, now: float) -> float | None:
+        """Looks at the log's size and records it when it is time, `now` being seconds since 1970.
+
+        Returns the seconds after which to call again though nothing happens, None: not before the log grows.
+        """
+        size = self._log_size()
+        if size < self._offset:
+            self._start_anew()
+        if size == self._offset:
+            self._noted = float("-inf")
+            return None
+        # A clock that was set back must not stop the records.
+        elapsed = now - self._recorded if now >= self._recorded else EVERY_SECONDS
+        grown = size - self._offset
+        if elapsed >= EVERY_SECONDS or grown >= EVERY_BYTES:
+            self._record(now, size)
+            elapsed, grown = 0.0, 0
+        pause = self._pause(now, size, grown)
+        self._noted, self._size = now, size
+        return max(TICK, min(pause, EVERY_SECONDS - elapsed))
+
+    def finish(self, now: float) -> None:
+        """The last record, once nobody writes the log any more."""
+        size = self._log_size()
+        if size > self._offset:
+            self._record(now, size)
+        os.close(self._fd)
+
+    def _pause(self, now: float, size: int, grown: int) -> float:
+        """How long the log takes to the next record's worth of bytes, as fast as it grew lately."""
+        seconds = now - self._noted
+        if not 0 < seconds <= EVERY_SECONDS:
+            return TICK  # it was silent until now: how fast it is shows soon
+        fresh = size - self._size
+        return (EVERY_BYTES - grown) * seconds / fresh if fresh > 0 else EVERY_SECONDS
+
+    def _record(self, now: float, size: int) -> None:
+        time = max(int(now * 1e9), self._time)
+        data = RECORD.pack(time, size)
+        at = len(MAGIC) + self._count * RECORD.size
+        if self._count == 0:
+            data, at = MAGIC + data, 0
+        try:
+            # At its place, not appended: what a failed write left behind is written over.
+            if os.pwrite(self._fd, data, at) != len(data):
+                return
+        except OSError as error:
+            self.trouble = error
+            return
+        self.trouble = None
+        self._count += 1
+        self._time, self._offset, self._recorded = time, size, now
+
+    def _continue(self) -> None:
+        self._count = count_marks(self._fd, self._log_size())
+        if not self._count:
+            self._start_anew()
+            return
+        at = len(MAGIC) + (self._count - 1) * RECORD.size
+        self._time, self._offset = RECORD.unpack(os.pread(self._fd, RECORD.size, at))
+        self._recorded = self._time / 1e9
+        os.ftruncate(self._fd, at + RECORD.size)
+
+    def _start_anew(self) -> None:
+        """An index of nothing: a new log, or one that its own process cut off."""
+        self._count = self._time = self._offset = 0
+        self._recorded = float("-inf")
+        os.ftruncate(self._fd, 0)
+
+    def _log_size(self) -> int:
+        try:
+            return self._log.stat().st_size
+        except FileNotFoundError:
+            return 0
