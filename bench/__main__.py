@@ -6,9 +6,15 @@ import json
 import platform
 import sys
 
-from bench import cli, merge
+from bench import checkpoint, cli, launcher, logs, merge
 
-BENCHMARKS = {"merge": merge.run, "cli": cli.run}
+BENCHMARKS = {
+    "merge": merge.run,
+    "cli": cli.run,
+    "logs": logs.run,
+    "checkpoint": checkpoint.run,
+    "launcher": launcher.run,
+}
 
 
 def main(names: list[str]) -> int:
