@@ -1,0 +1,1 @@
+"""Ways to run effective objects: processes on this machine, or TrainJobs on a cluster."""

@@ -1,0 +1,143 @@
+"""What every engine can do, whoever asks: apply, observe, stop.
+
+An engine runs *effective objects*: what `core.preview` shows is what it is given. Every method may be called again
+after a crash of the caller; a failed training is an observation with a reason, never an exception. What an engine
+cannot do it does not declare, and nobody calls it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, Protocol
+
+from astrago_trainer.core.errors import AstragoError
+from astrago_trainer.core.lifecycle import Phase
+
+Json = Mapping[str, Any]
+
+
+class Ability(StrEnum):
+    """What not every engine has; asked before the call."""
+
+    SUSPEND = "suspend"
+    NODES = "nodes"
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """Names a job for an engine, for good. Plain data: it is stored as JSON and outlives every process."""
+
+    namespace: str
+    name: str
+    uid: str
+    """Of this job alone: a later job of the same name has another one, and is never taken for this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What is to run."""
+
+    job_set: Json
+    """With its defaults, as the preview shows it."""
+    objects: tuple[Json, ...] = ()
+    """What its pods refer to: ConfigMaps and Secrets of the job's namespace."""
+    suspend: bool = False
+    deadline_seconds: int | None = None
+
+
+class PodPhase(StrEnum):
+    PENDING = "Pending"
+    INITIALIZING = "Initializing"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One pod of the current attempt."""
+
+    name: str
+    job: str
+    """Its replicated job: `node`, `launcher`."""
+    index: int
+    phase: PodPhase
+    restarts: int = 0
+    """Of containers in place."""
+    exit_code: int | None = None
+    """Of the first container that failed, else 0 when all ended; 128 + n for a signal."""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened to a job, in the order it happened."""
+
+    number: int
+    time: float
+    """Seconds since 1970."""
+    reason: str
+    """A word for programs, as Kubernetes has them: `Started`, `BackoffLimitExceeded`."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What an engine sees of a job now."""
+
+    phase: Phase | None
+    """None when the engine has no such job: it never had, or it is gone."""
+    reason: str = ""
+    message: str = ""
+    attempt: int = 0
+    max_restarts: int = 0
+    started_at: float | None = None
+    ended_at: float | None = None
+    pods: tuple[Pod, ...] = ()
+    events: tuple[Event, ...] = field(default=(), repr=False)
+
+    @property
+    def is_gone(self) -> bool:
+        return self.phase is None
+
+
+GONE = Observation(None)
+
+
+class Engine(Protocol):
+    """Runs effective objects."""
+
+    name: ClassVar[str]
+    abilities: frozenset[Ability]
+
+    async def apply(self, handle: Handle, effective: Effective) -> None:
+        """Makes sure that this job runs as told; the same call twice makes no second job.
+
+        With `suspend` set its pods go and the job stays; without it, they come again.
+        """
+        ...
+
+    async def observe(self, handle: Handle) -> Observation:
+        """What is known of the job; a job that is not there is an answer, not an error."""
+        ...
+
+    async def stop(self, handle: Handle) -> None:
+        """Ends the job and forgets it, with the grace its pods are given; stopping what is gone is fine.
+
+        Returns when nothing of it runs any more.
+        """
+        ...
+
+
+class EngineError(AstragoError):
+    """An engine could not do its work; cut by what the caller does next."""
+
+
+class EngineUnavailable(EngineError):  # noqa: N818 - named for what the caller sees, as the house style has it
+    """Not now: try again later."""
+
+
+class EngineRejected(EngineError):  # noqa: N818
+    """Never: the reason is for the user."""

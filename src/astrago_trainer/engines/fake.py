@@ -1,0 +1,117 @@
+"""An engine in memory that does what it is told to: finishes jobs, is slow, loses one, fails the third call.
+
+For tests of everything that stands on an engine, and for looking at a page full of jobs without running any.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from astrago_trainer.core.lifecycle import Phase, is_terminal
+from astrago_trainer.engines.base import (
+    GONE,
+    Ability,
+    Effective,
+    EngineUnavailable,
+    Event,
+    Handle,
+    Observation,
+    Pod,
+    PodPhase,
+)
+
+
+@dataclass
+class Trouble:
+    """What goes wrong, and when. Nothing, unless told."""
+
+    fail_calls: frozenset[int] = frozenset()
+    """Numbers of the calls, counted from 1, that raise EngineUnavailable before they do anything."""
+    fail_after_calls: frozenset[int] = frozenset()
+    """The same, after they have done it: the caller cannot know."""
+    delay: Callable[[], asyncio.Future[None]] | None = None
+    """Awaited in every call: a test decides when it ends, so that nobody sleeps."""
+
+
+@dataclass
+class FakeEngine:
+    """Jobs are Running once applied, until a test says otherwise."""
+
+    name: ClassVar[str] = "fake"
+    abilities: frozenset[Ability] = frozenset(Ability)
+    trouble: Trouble = field(default_factory=Trouble)
+    calls: list[tuple[str, Handle]] = field(default_factory=list)
+    _jobs: dict[Handle, tuple[Effective, Observation]] = field(default_factory=dict)
+
+    async def apply(self, handle: Handle, effective: Effective) -> None:
+        async with _Call(self, "apply", handle):
+            known = self._jobs.get(handle)
+            if known is not None and (known[0] == effective or is_terminal(_phase(known[1]))):
+                return
+            phase = Phase.SUSPENDED if effective.suspend else Phase.RUNNING
+            first = Observation(phase, pods=() if effective.suspend else _pods(effective))
+            self._jobs[handle] = (effective, self._told(first if known is None else replace(
+                known[1], phase=phase, pods=first.pods), phase.value))  # fmt: skip
+
+    async def observe(self, handle: Handle) -> Observation:
+        async with _Call(self, "observe", handle):
+            return self._jobs[handle][1] if handle in self._jobs else GONE
+
+    async def stop(self, handle: Handle) -> None:
+        async with _Call(self, "stop", handle):
+            self._jobs.pop(handle, None)
+
+    def finish(self, handle: Handle, phase: Phase = Phase.COMPLETE, reason: str = "") -> None:
+        """The job ends, well or not."""
+        effective, before = self._jobs[handle]
+        ended = PodPhase.SUCCEEDED if phase is Phase.COMPLETE else PodPhase.FAILED
+        pods = tuple(replace(pod, phase=ended) for pod in before.pods)
+        after = replace(before, phase=phase, reason=reason, pods=pods)
+        self._jobs[handle] = (effective, self._told(after, phase.value))
+
+    def lose(self, handle: Handle) -> None:
+        """The job is gone, as if somebody had removed it behind our back."""
+        del self._jobs[handle]
+
+    @staticmethod
+    def _told(observation: Observation, reason: str) -> Observation:
+        number = len(observation.events)
+        event = Event(number, float(number), reason, f"the job is {reason}")
+        return replace(observation, events=(*observation.events, event))
+
+
+class _Call:
+    """Counts a call, makes it slow, and lets it fail before or after its work."""
+
+    def __init__(self, engine: FakeEngine, what: str, handle: Handle) -> None:
+        self._engine = engine
+        engine.calls.append((what, handle))
+        self._number = len(engine.calls)
+
+    async def __aenter__(self) -> None:
+        trouble = self._engine.trouble
+        if trouble.delay is not None:
+            await trouble.delay()
+        if self._number in trouble.fail_calls:
+            raise EngineUnavailable(f"call {self._number} was told to fail")
+
+    async def __aexit__(self, kind: object, *_: object) -> None:
+        if kind is None and self._number in self._engine.trouble.fail_after_calls:
+            raise EngineUnavailable(f"call {self._number} was told to fail after its work")
+
+
+def _phase(observation: Observation) -> Phase:
+    assert observation.phase is not None
+    return observation.phase
+
+
+def _pods(effective: Effective) -> tuple[Pod, ...]:
+    name = effective.job_set["metadata"]["name"]
+    return tuple(
+        Pod(f"{name}-{job['name']}-0-{index}", job["name"], index, PodPhase.RUNNING)
+        for job in effective.job_set["spec"].get("replicatedJobs", ())
+        for index in range(job["template"]["spec"].get("completions", 1))
+    )

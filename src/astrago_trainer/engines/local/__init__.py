@@ -1,0 +1,1 @@
+"""Effective pods as processes of this machine."""

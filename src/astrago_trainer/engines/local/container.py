@@ -1,0 +1,117 @@
+"""Starts one container as a process: its view of the machine, its environment, its log as output.
+
+The child is forked from the supervisor, which has one thread, and does everything between fork and exec itself. What
+keeps it from starting travels back through a pipe that closes by itself when the program has begun.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+from astrago_trainer.engines.local import kernel
+from astrago_trainer.engines.local.processes import MARK
+from astrago_trainer.engines.local.view import View
+
+Json = dict[str, Any]
+
+_RESET = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCHLD", "SIGPIPE")
+
+
+class Start:
+    """Everything a container's process needs; plain values, decided before the fork."""
+
+    __slots__ = (
+        "command", "env", "files", "folder", "group_files", "hostname", "log", "mark", "mounts", "scratch",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.command: list[str] = []
+        self.env: dict[str, str] = {}
+        self.folder = ""
+        """Working folder; empty for a scratch folder of its own."""
+        self.mounts: list[tuple[str, str, bool]] = []
+        """Source, path, read-only."""
+        self.files: list[tuple[str, str]] = []
+        """Source, path of single files: host names, the termination message."""
+        self.hostname = ""
+        self.log = ""
+        self.mark = ""
+        self.scratch = ""
+        self.group_files: list[str] = []
+        """The `cgroup.procs` files to enter."""
+
+
+def start(what: Start, *, has_view: bool) -> tuple[int, int]:
+    """The pid of the new process, and the pipe that tells of a failed start: empty when the program has begun."""
+    log = os.open(what.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+    told, tell = os.pipe2(os.O_CLOEXEC)
+    pid = os.fork()
+    if pid == 0:
+        _run(what, log, tell, has_view)
+    os.close(log)
+    os.close(tell)
+    return pid, told
+
+
+def _run(what: Start, log: int, tell: int, has_view: bool) -> None:
+    """In the child; never returns."""
+    program = ""
+    try:
+        os.setsid()
+        kernel.die_with_parent(signal.SIGKILL)
+        signal.set_wakeup_fd(-1)
+        for name in _RESET:
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        for path in what.group_files:
+            _enter_group(path)
+        if has_view:
+            _build_view(what)
+        os.chdir(what.folder or what.scratch)
+        nothing = os.open("/dev/null", os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        program = what.command[0]
+        env = {**what.env, MARK: what.mark}
+        os.execvpe(program, what.command, env)  # noqa: S606 - a list of words, no shell
+    except OSError as error:
+        code = 127 if isinstance(error, FileNotFoundError) else 126
+        # Looked for in every folder of PATH, the program is named by the last of them.
+        _fail(tell, code, f"{program or error.filename}: {error.strerror}")
+    except BaseException as error:
+        _fail(tell, 126, f"{type(error).__name__}: {error}")
+
+
+def _build_view(what: Start) -> None:
+    kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWUTS)
+    root = what.scratch + "/root"
+    os.makedirs(root, exist_ok=True)
+    view = View(root)
+    mounts = sorted(what.mounts, key=lambda mount: mount[1].rstrip("/").count("/"))
+    inside = tuple(f"{path.rstrip('/')}/" for _, path, _ in mounts)
+    places = [(path, True) for _, path, _ in mounts] + [(path, False) for _, path in what.files]
+    for path, is_folder in [*places, (what.folder or "/", True)]:
+        if not path.startswith(inside):  # else it is made in that volume, once it is there
+            view.make_room(path, is_folder=is_folder)
+    for source, path, read_only in mounts:
+        view.add_folder(source, path, read_only=read_only)
+    for source, path in what.files:
+        view.add_file(source, path)
+    if what.folder.startswith(inside):
+        view.make_room(what.folder, is_folder=True)
+    kernel.set_hostname(what.hostname)
+    view.enter()
+
+
+def _enter_group(path: str) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    os.write(handle, b"0")
+    os.close(handle)
+
+
+def _fail(tell: int, code: int, text: str) -> None:
+    os.write(tell, text.encode()[:2000])
+    os._exit(code)

@@ -1,0 +1,231 @@
+"""Runs effective pods as processes of this machine, one supervisor per job.
+
+Nothing of a job is in this object: it is all in the job's folder, so that any process, now or later, finds every job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+from astrago_trainer.core.lifecycle import Phase, is_terminal
+from astrago_trainer.engines.base import (
+    GONE,
+    Ability,
+    Effective,
+    Event,
+    Handle,
+    Observation,
+    Pod,
+    PodPhase,
+)
+from astrago_trainer.engines.local.folder import JobFolder, is_alive, read_json, write_json
+from astrago_trainer.engines.local.machine import this_machine
+from astrago_trainer.engines.local.plan import Images, make_plan
+from astrago_trainer.engines.local.processes import kill_marked
+
+Json = dict[str, Any]
+
+_PACKAGES = str(Path(__file__).parents[3])
+_START = "import sys; sys.path[0] = {!r}; from astrago_trainer.engines.local.supervisor import main; main()"
+_INHERITED = (
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "TZ",
+    "LD_LIBRARY_PATH",
+    "XDG_CACHE_HOME",
+    "HF_HOME",
+    "HF_TOKEN",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "REQUESTS_CA_BUNDLE",
+)
+"""What training code may need of the machine, and an image would bring along; nothing else of ours reaches it."""
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class LocalEngine:
+    """The jobs of one data folder."""
+
+    name: ClassVar[str] = "local"
+    abilities = frozenset({Ability.SUSPEND})
+
+    def __init__(
+        self, data: Path, *, images: Images | None = None, isolation: str = "auto", node: str = ""
+    ) -> None:
+        self._data = data
+        self._images = images or Images(str(Path(sys.executable).parent))
+        self._isolation = isolation
+        self._node = node or os.uname().nodename
+        data.mkdir(parents=True, exist_ok=True)
+
+    async def apply(self, handle: Handle, effective: Effective) -> None:
+        folder = self._folder(handle)
+        if read_json(folder.plan) is None:
+            plan = make_plan(handle, effective, self._images)
+            Path(folder.path).mkdir(parents=True, exist_ok=True)
+            write_json(folder.plan, plan)
+        status = read_json(folder.status)
+        if effective.suspend:
+            await self._suspend(folder, status)
+        elif status is None or status["phase"] == Phase.SUSPENDED:
+            await self._start(folder)
+        elif not is_terminal(Phase(status["phase"])):
+            await self._recover(folder)
+
+    async def observe(self, handle: Handle) -> Observation:
+        folder = self._folder(handle)
+        if read_json(folder.plan) is None:
+            return GONE
+        status = read_json(folder.status)
+        if status is None:
+            return Observation(Phase.PENDING, "Accepted", "its supervisor is about to start")
+        if not is_terminal(Phase(status["phase"])) and status["phase"] != Phase.SUSPENDED:
+            await self._recover(folder)
+            status = read_json(folder.status) or status
+        return _observation(status, _events(folder))
+
+    async def stop(self, handle: Handle) -> None:
+        folder = self._folder(handle)
+        if read_json(folder.plan) is None:
+            return
+        await self._wish(folder, "stop")
+        await asyncio.to_thread(kill_marked, f"{handle.uid}/")
+        shutil.rmtree(folder.path, ignore_errors=True)
+
+    def folder(self, handle: Handle) -> JobFolder:
+        """Where the logs of a job are."""
+        return self._folder(handle)
+
+    async def _start(self, folder: JobFolder) -> None:
+        """A supervisor, unless one runs. Returns when it has its own process; only that one goes on."""
+        if is_alive(read_json(folder.supervisor)):
+            return
+        Path(folder.wish).unlink(missing_ok=True)
+        plan = read_json(folder.plan)
+        assert plan is not None
+        view = self._isolation in ("auto", "view")
+        settings = {
+            "isolation": "view" if view else "plain",
+            "isolation_reason": "each pod has its own view" if view else "plain, as configured",
+            "ledger": str(self._data),
+            "claims": str(self._data / "claims" / plan["namespace"]),
+            "machine": this_machine(),
+            "node": self._node,
+            "path": _PATH,
+            "inherited": {name: os.environ[name] for name in _INHERITED if name in os.environ},
+        }
+        command = (sys.executable, "-I", "-S", "-c", _START.format(_PACKAGES), folder.path)
+        with open(f"{folder.path}/supervisor.log", "ab") as errors:
+            process = await asyncio.create_subprocess_exec(
+                *command,
+                json.dumps(settings),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+                cwd="/",
+            )
+        await process.wait()
+
+    async def _suspend(self, folder: JobFolder, status: Json | None) -> None:
+        if status is None:
+            suspended = {"phase": Phase.SUSPENDED, "reason": "Suspended", "message": "", "pods": []}
+            write_json(folder.status, suspended)
+        elif not is_terminal(Phase(status["phase"])):
+            await self._wish(folder, "suspend")
+
+    async def _wish(self, folder: JobFolder, wish: str) -> None:
+        """Tells the supervisor, and waits for its end."""
+        Path(folder.wish).write_text(wish, encoding="utf-8")
+        who = read_json(folder.supervisor)
+        if who is None or not is_alive(who):
+            return
+        try:
+            process = os.pidfd_open(who["pid"])
+        except ProcessLookupError:
+            return
+        try:
+            if is_alive(who):  # asked again: the handle cannot come to mean another process
+                signal.pidfd_send_signal(process, signal.SIGUSR1)
+                await _readable(process)
+        finally:
+            os.close(process)
+
+    async def _recover(self, folder: JobFolder) -> None:
+        """A job whose supervisor is gone without a word: what is left of it is ended, and it starts again."""
+        who = read_json(folder.supervisor)
+        if is_alive(who):
+            return
+        status, plan = read_json(folder.status), read_json(folder.plan)
+        if status is None or plan is None or is_terminal(Phase(status["phase"])):
+            return
+        await asyncio.to_thread(kill_marked, f"{plan['uid']}/")
+        lost = {"reason": "SupervisorLost", "message": "its supervisor was ended from outside"}
+        if status.get("restarts", 0) < plan["max_restarts"]:
+            again = {"phase": Phase.RESTARTING, "next_attempt": 1, "is_failure": True}
+            write_json(folder.status, {**status, **lost, **again})
+            await self._start(folder)
+        else:
+            write_json(folder.status, {**status, **lost, "phase": Phase.FAILED})
+
+    def _folder(self, handle: Handle) -> JobFolder:
+        return JobFolder(
+            str(self._data / "jobs" / handle.namespace / f"{handle.name}-{handle.uid}")
+        )
+
+
+async def _readable(handle: int) -> None:
+    loop = asyncio.get_running_loop()
+    told = asyncio.Event()
+    loop.add_reader(handle, told.set)
+    try:
+        await told.wait()
+    finally:
+        loop.remove_reader(handle)
+
+
+def _events(folder: JobFolder) -> tuple[Event, ...]:
+    try:
+        lines = Path(folder.journal).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return ()
+    return tuple(Event(**json.loads(line)) for line in lines)
+
+
+def _observation(status: Json, events: tuple[Event, ...]) -> Observation:
+    return Observation(
+        Phase(status["phase"]),
+        status["reason"],
+        status["message"],
+        attempt=status.get("attempt", 0),
+        max_restarts=status.get("max_restarts", 0),
+        started_at=status.get("started_at"),
+        ended_at=status.get("ended_at"),
+        pods=tuple(
+            Pod(
+                each["name"],
+                each["group"],
+                each["index"],
+                PodPhase(each["phase"]),
+                each["restarts"],
+                each["exit_code"],
+                each["reason"],
+            )
+            for each in status["pods"]
+        ),
+        events=events,
+    )

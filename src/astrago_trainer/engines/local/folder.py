@@ -1,0 +1,93 @@
+"""The folder of a job: what its supervisor is told, what it tells, and the files of its pods.
+
+Everything a later server needs to know is in here, so that it finds the job again without having seen it start.
+Imported by the supervisor: standard library only, and little of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+Json = dict[str, Any]
+
+
+class JobFolder:
+    """Paths below the folder of one job."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    @property
+    def plan(self) -> str:
+        """What is to run; written once, before the supervisor starts."""
+        return self.path + "/plan.json"
+
+    @property
+    def wish(self) -> str:
+        """What is asked of the supervisor beyond running: `suspend` or `stop`."""
+        return self.path + "/wish"
+
+    @property
+    def supervisor(self) -> str:
+        """Which process it is."""
+        return self.path + "/supervisor.json"
+
+    @property
+    def status(self) -> str:
+        """How the job stands; replaced as a whole at each change."""
+        return self.path + "/status.json"
+
+    @property
+    def journal(self) -> str:
+        """What has happened, a line each; only ever longer."""
+        return self.path + "/journal.jsonl"
+
+    def log(self, attempt: int, pod: str, container: str) -> str:
+        return f"{self.path}/logs/{attempt}/{pod}/{container}.log"
+
+    def pod(self, attempt: int, pod: str) -> str:
+        """What a pod of an attempt has to itself."""
+        return f"{self.path}/pods/{attempt}/{pod}"
+
+
+def write_json(path: str, value: Json) -> None:
+    """Whole or not at all, whatever happens meanwhile."""
+    unfinished = f"{path}.{os.getpid()}.new"
+    with open(unfinished, "w", encoding="utf-8") as file:
+        json.dump(value, file)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(unfinished, path)
+
+
+def read_json(path: str) -> Json | None:
+    """None when it is not there."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found: Json = json.load(file)
+            return found
+    except FileNotFoundError:
+        return None
+
+
+def identity(pid: int, table: str = "/proc") -> Json | None:
+    """Names a process for good: pids are used again, their start times in the same boot are not. None if it ended.
+
+    `table` is the process table that the pid is of: a supervisor in its own namespace still knows the machine's.
+    """
+    try:
+        with open(f"{table}/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+        with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
+            boot = file.read().strip()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else {"pid": pid, "start": int(fields[19]), "boot": boot}
+
+
+def is_alive(who: Json | None, table: str = "/proc") -> bool:
+    return who is not None and identity(who["pid"], table) == who

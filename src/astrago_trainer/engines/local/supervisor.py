@@ -1,0 +1,458 @@
+"""The process that runs one job and outlives whoever started it. Standard library only.
+
+It starts the pods of the plan, does what Kubernetes and JobSet would do when one of them ends, and writes down how the
+job stands. Where it may, it is process 1 of a namespace, so that the kernel ends everything of the job with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from astrago_trainer.engines.local import kernel
+from astrago_trainer.engines.local.addresses import address, names, use_own_ports, write_hosts
+from astrago_trainer.engines.local.container import Start, start
+from astrago_trainer.engines.local.env import container_env, expand
+from astrago_trainer.engines.local.folder import JobFolder, identity, read_json, write_json
+from astrago_trainer.engines.local.ledger import Ledger
+from astrago_trainer.engines.local.loop import Loop
+from astrago_trainer.engines.local.plainly import translate
+from astrago_trainer.engines.local.processes import kill_all, signal_all
+from astrago_trainer.engines.local.reports import Reports
+from astrago_trainer.engines.local.runs import (
+    Container,
+    GroupRun,
+    PodRun,
+    back_off,
+    is_met,
+    is_success,
+    phase_of,
+)
+from astrago_trainer.engines.local.volumes import make_volumes, remove_volumes
+
+Json = dict[str, Any]
+
+RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"
+TURN_SECONDS = 1.0
+"""How often a job in the queue looks whether it is its turn."""
+
+
+class Supervisor:
+    """One job from its start to its end, or to its suspension."""
+
+    def __init__(self, folder: JobFolder, settings: Json) -> None:
+        self._folder = folder
+        self._settings = settings
+        self._plan: Json = read_json(folder.plan) or {}
+        self._reports = Reports(folder)
+        self._loop = Loop()
+        known = self._reports.known
+        again = known.get("next_attempt", 0)
+        self._attempt: int = known.get("attempt", 0) + again
+        self._restarts: int = known.get("restarts", 0) + (again if known.get("is_failure") else 0)
+        self._has_view: bool = settings["isolation"] == "view"
+        self._groups: list[GroupRun] = []
+        self._granted: Json = {"gpus": [], "ports": []}
+        self._ledger = Ledger(settings["ledger"], settings["machine"], settings["table"])
+        self._started_at: float | None = known.get("started_at")
+        self._by_pid: dict[int, Container] = {}
+        self._after_stop: Callable[[], None] | None = None
+        self._is_over = False
+
+    def run(self) -> None:
+        wish = self._do_wish
+        self._loop.on_signals(
+            {signal.SIGCHLD: self._collect, signal.SIGUSR1: wish, signal.SIGTERM: wish}
+        )
+        self._reports.tell("Accepted", f"isolation: {self._settings['isolation_reason']}")
+        for note in self._plan["notes"]:
+            self._reports.tell("NotApplied", note)
+        self._enter_queue()
+        self._do_wish()
+        while not self._is_over:
+            self._loop.wait()
+        self._ledger.leave(self._plan["uid"])
+
+    # --- room on this machine
+
+    def _enter_queue(self) -> None:
+        pods = [pod for group in self._plan["groups"] for pod in group["pods"]]
+        containers = [each for pod in pods for each in pod["containers"]]
+        needs = {key: sum(each[key] for each in containers) for key in ("cpu", "memory", "gpus")}
+        self._ledger.enter(self._plan["uid"], self._settings["who"], needs)
+        self._take_turn()
+
+    def _take_turn(self) -> None:
+        if self._groups or self._is_over or self._after_stop is not None:
+            return
+        ports = 1 + max((len(group["pods"]) for group in self._plan["groups"]), default=0)
+        granted = self._ledger.take(self._plan["uid"], ports=ports)
+        if isinstance(granted, str):
+            self._set("Queued", "NoRoom", granted)
+            self._loop.later(TURN_SECONDS, self._take_turn)
+            return
+        self._granted = granted
+        self._started_at = self._started_at or time.time()
+        if self._plan["deadline_seconds"]:
+            left = self._started_at + self._plan["deadline_seconds"] - time.time()
+            self._loop.later(max(0.0, left), self._pass_deadline)
+        self._begin_attempt()
+
+    # --- attempts and groups
+
+    def _begin_attempt(self) -> None:
+        self._groups = [GroupRun(group) for group in self._plan["groups"]]
+        free = list(self._granted["gpus"])
+        mark = f"{self._plan['uid']}/{self._attempt}"
+        for group in self._groups:
+            for plan in group.plan["pods"]:
+                folder = self._folder.pod(self._attempt, plan["name"])
+                pod = PodRun(self._with_attempt(plan), group, mark, folder)
+                count = sum(each["gpus"] for each in plan["containers"])
+                pod.gpus, free = free[:count], free[count:]
+                group.pods.append(pod)
+        self._set("Pending", "Starting", f"attempt {self._attempt} starts")
+        self._start_groups()
+
+    def _with_attempt(self, pod: Json) -> Json:
+        """What only the start of an attempt knows."""
+        number = str(self._attempt)
+        return {
+            **pod,
+            "namespace": self._plan["namespace"],
+            "uid": f"{self._plan['uid']}-{number}-{pod['index']}",
+            "node": self._settings["node"],
+            "address": address(self._plan, pod, has_view=self._has_view),
+            "labels": {**pod["labels"], RESTART_LABEL: number},
+            "annotations": {**pod["annotations"], RESTART_LABEL: number},
+        }
+
+    def _start_groups(self) -> None:
+        """Those that wait for nobody, or for nobody any more."""
+        for group in self._groups:
+            waits_for = group.plan["depends_on"]
+            if not group.is_started and all(is_met(each, self._groups) for each in waits_for):
+                group.is_started = True
+                for pod in list(group.pods):
+                    self._start_pod(pod)
+                self._guard(group)
+
+    def _guard(self, group: GroupRun) -> None:
+        seconds = group.plan["deadline_seconds"]
+
+        def pass_deadline() -> None:
+            if group in self._groups and not group.is_complete:
+                text = (
+                    f"job {group.plan['name']} was active longer than its deadline of {seconds} s"
+                )
+                self._fail(group, "DeadlineExceeded", text)
+
+        if seconds:
+            self._loop.later(seconds, pass_deadline)
+
+    def _pass_deadline(self) -> None:
+        if not self._is_over and self._after_stop is None:
+            text = f"the job exceeded its deadline of {self._plan['deadline_seconds']} s"
+            self._stop_all(lambda: self._end("Failed", "DeadlineExceeded", text))
+
+    def _fail(self, group: GroupRun, reason: str, message: str) -> None:
+        """A group has failed for good: everything starts again, if that is allowed, or the job has failed."""
+        if self._after_stop is not None or self._is_over:
+            return
+        self._reports.tell(reason, message)
+        most = self._plan["max_restarts"]
+        if self._restarts < most:
+            self._set("Restarting", reason, f"{message}; restart {self._restarts + 1} of {most}")
+            self._stop_all(self._next_attempt)
+        else:
+            final = "ReachedMaxRestarts" if self._plan["has_failure_policy"] else "FailedJobs"
+            self._stop_all(lambda: self._end("Failed", final, message))
+
+    def _next_attempt(self) -> None:
+        self._attempt += 1
+        self._restarts += 1
+        self._reports.tell("Restarted", f"attempt {self._attempt}")
+        self._begin_attempt()
+
+    # --- pods and containers
+
+    def _start_pod(self, pod: PodRun) -> None:
+        try:
+            os.makedirs(pod.folder, exist_ok=True)
+            claims = self._settings["claims"]
+            pod.volumes = make_volumes(pod.plan, pod.folder, claims, can_mount=self._has_view)
+            write_hosts(f"{pod.folder}/hosts", self._plan, has_view=self._has_view)
+        except OSError as error:
+            self._end_pod(pod, 128, "VolumeFailed", str(error))
+            return
+        self._go_on(pod)
+
+    def _go_on(self, pod: PodRun) -> None:
+        """The next init container, or all containers when these are through."""
+        waiting = [each for each in pod.init if each.code != 0]
+        pod.phase = "Initializing" if waiting else "Running"
+        for container in waiting[:1] or pod.containers:
+            self._start(container)
+        self._show()
+        self._start_groups()
+
+    def _start(self, container: Container) -> None:
+        what = self._describe(container)
+        container.pid, container.told = start(what, has_view=self._has_view)
+        container.code = None
+        container.starts += 1
+        self._by_pid[container.pid] = container
+
+    def _describe(self, container: Container) -> Start:
+        """All that the process needs to know; its folders are there when this returns."""
+        pod, plan = container.pod, container.plan
+        what = Start()
+        what.scratch = f"{pod.folder}/{plan['name']}"
+        what.mark = container.mark
+        what.hostname = pod.plan["name"]
+        what.folder = plan["folder"]
+        what.log = self._folder.log(self._attempt, pod.plan["name"], plan["name"])
+        for folder in (what.scratch, os.path.dirname(what.log)):
+            os.makedirs(folder, exist_ok=True)
+        message = what.scratch + "/termination-log"
+        open(message, "wb").close()
+        what.files = [(f"{pod.folder}/hosts", "/etc/hosts"), (message, plan["termination_path"])]
+        what.mounts = [_mount(mount, pod.volumes) for mount in plan["mounts"]]
+        what.env = self._env(container, what.scratch, message)
+        what.command = [expand(word, what.env) for word in plan["command"]]
+        if not self._has_view:
+            translate(what, names(self._plan, has_view=False))
+        return what
+
+    def _env(self, container: Container, scratch: str, message: str) -> dict[str, str]:
+        pod, plan = container.pod, container.plan
+        before = {
+            **self._settings["inherited"],
+            "PATH": f"{plan['programs']}:{self._settings['path']}",
+            "HOSTNAME": pod.plan["name"],
+            "TMPDIR": scratch,
+            "ASTRAGO_ATTEMPT": str(self._attempt),
+            "ASTRAGO_TERMINATION_LOG": message,
+        }
+        env = container_env(plan["env"], pod.plan, before)
+        if self._settings["machine"]["gpus"]:
+            env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, pod.gpus))
+        ports = self._granted["ports"]
+        use_own_ports(env, self._plan, pod.group.plan, ports, has_view=self._has_view)
+        return env
+
+    # --- ends
+
+    def _collect(self) -> None:
+        """The dead. A container's first process is looked at before it is collected: until then its number is its."""
+        while True:
+            try:
+                found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if found is None:
+                return
+            container = self._by_pid.pop(found.si_pid, None)
+            if container is not None:
+                kill_all(container.mark, found.si_pid)
+            os.waitpid(found.si_pid, 0)
+            if container is not None:
+                killed = found.si_code != os.CLD_EXITED
+                self._note_end(container, 128 + found.si_status if killed else found.si_status)
+
+    def _note_end(self, container: Container, code: int) -> None:
+        failed_start = os.read(container.told, 4096).decode("utf-8", "replace")
+        os.close(container.told)
+        container.pid, container.code, pod = 0, code, container.pod
+        if failed_start:
+            self._reports.append_to_log(self._attempt, container, f"{failed_start}\n")
+        if pod.is_stopping:
+            if not pod.running:
+                self._pod_is_gone(pod)
+        elif code == 0 and container in pod.init:
+            self._go_on(pod)
+        elif code != 0 and pod.plan["restart_policy"] != "Never":
+            self._start_again(container)
+        elif not pod.running:
+            if all(each.code == 0 for each in pod.containers):
+                self._end_pod(pod, 0, "Completed", "")
+            else:
+                failed = pod.first_failed
+                self._end_pod(pod, failed.code or 1, "Error", self._end_of(failed))
+
+    def _end_of(self, container: Container) -> str:
+        return container.end(self._reports.last_words(self._attempt, container))
+
+    def _start_again(self, container: Container) -> None:
+        """In its place, after a pause; the others see nothing of it."""
+        pod = container.pod
+        pod.restarts += 1
+        pod.group.failures += 1
+        if pod.group.is_used_up:
+            self._fail(pod.group, "BackoffLimitExceeded", self._end_of(container))
+            return
+        self._reports.tell("ContainerRestarted", self._end_of(container))
+
+        def again() -> None:
+            if pod.group in self._groups and not pod.is_stopping and not self._is_over:
+                self._start(container)
+
+        self._loop.later(back_off(container.starts - 1), again)
+        self._show()
+
+    def _end_pod(self, pod: PodRun, code: int, reason: str, message: str) -> None:
+        pod.phase = "Succeeded" if code == 0 else "Failed"
+        pod.code, pod.reason = code, reason
+        remove_volumes(pod.plan, pod.folder, can_mount=self._has_view)
+        if code == 0:
+            self._start_groups()
+            if is_success(self._plan["success"], self._groups):
+                text = "every pod ended with success"
+                self._stop_all(lambda: self._end("Complete", "AllJobsCompleted", text))
+            else:
+                self._show()
+            return
+        group = pod.group
+        group.failures += 1
+        if group.is_used_up:
+            self._fail(group, "BackoffLimitExceeded", message)
+            return
+        self._reports.tell("PodReplaced", message)
+
+        def replace() -> None:
+            if group in self._groups and not self._is_over and self._after_stop is None:
+                place = group.pods.index(pod)
+                group.pods[place] = pod.again()
+                self._start_pod(group.pods[place])
+
+        self._loop.later(back_off(group.failures), replace)
+        self._show()
+
+    # --- stopping
+
+    def _do_wish(self) -> None:
+        try:
+            with open(self._folder.wish, encoding="utf-8") as file:
+                wish = file.read().strip()
+        except FileNotFoundError:
+            return
+        ends = {
+            "suspend": ("Suspended", "Suspended", "suspended on request"),
+            "stop": ("Failed", "Stopped", "stopped on request"),
+        }
+        if wish in ends:
+            self._stop_all(lambda: self._end(*ends[wish]))
+
+    def _stop_all(self, then: Callable[[], None]) -> None:
+        """Ends all pods, each with its grace; `then` is called when none is left. A later call replaces the earlier."""
+        is_new = self._after_stop is None
+        self._after_stop = then
+        running = [pod for group in self._groups for pod in group.pods if pod.running]
+        for pod in running:
+            if not pod.is_stopping:
+                self._stop_pod(pod)
+        if is_new and not running:
+            self._all_gone()
+
+    def _stop_pod(self, pod: PodRun) -> None:
+        pod.is_stopping = True
+        for container in pod.running:
+            signal_all(container.mark, container.pid, signal.SIGTERM)
+
+        def kill() -> None:
+            for container in pod.running:
+                kill_all(container.mark, container.pid)
+
+        self._loop.later(pod.plan["grace_seconds"], kill)
+
+    def _pod_is_gone(self, pod: PodRun) -> None:
+        pod.phase = "Failed"
+        remove_volumes(pod.plan, pod.folder, can_mount=self._has_view)
+        if not any(each.running for group in self._groups for each in group.pods):
+            self._all_gone()
+
+    def _all_gone(self) -> None:
+        then, self._after_stop = self._after_stop, None
+        if then is not None:
+            then()
+
+    def _end(self, phase: str, reason: str, message: str) -> None:
+        self._is_over = True
+        self._reports.tell(reason, message)
+        self._set(phase, reason, message)
+
+    # --- telling
+
+    def _show(self) -> None:
+        if self._after_stop is None and not self._is_over:
+            self._set(phase_of(self._groups), "", "")
+
+    def _set(self, phase: str, reason: str, message: str) -> None:
+        status = {
+            "phase": phase,
+            "reason": reason,
+            "message": message,
+            "attempt": self._attempt,
+            "next_attempt": int(phase == "Suspended"),
+            "restarts": self._restarts,
+            "max_restarts": self._plan["max_restarts"],
+            "started_at": self._started_at,
+            "ended_at": time.time() if self._is_over else None,
+            "isolation": self._settings["isolation"],
+        }
+        self._reports.write(status, self._groups)
+
+
+def _mount(mount: Json, volumes: dict[str, str]) -> tuple[str, str, bool]:
+    source = volumes[mount["volume"]]
+    if mount["sub_path"]:
+        source = f"{source}/{mount['sub_path']}"
+        os.makedirs(source, exist_ok=True)
+    return source, mount["path"], mount["read_only"]
+
+
+def main() -> None:
+    """`<job folder> <settings as JSON>`: returns in the starter once the job has a process of its own."""
+    folder = JobFolder(sys.argv[1])
+    settings: Json = json.loads(sys.argv[2])
+    table = os.open("/proc", os.O_PATH | os.O_CLOEXEC)  # stays the machine's, whatever comes later
+    settings["table"] = f"/proc/self/fd/{table}"
+    heard, told = os.pipe2(os.O_CLOEXEC)
+    if settings["isolation"] == "view":
+        try:
+            _enter_namespaces()
+        except OSError as error:
+            settings["isolation"] = "plain"
+            settings["isolation_reason"] = f"plain, for there are no namespaces: {error.strerror}"
+    pid = os.fork()
+    if pid:
+        who = identity(pid)
+        write_json(folder.supervisor, who or {"pid": pid, "start": 0, "boot": ""})
+        os.write(told, json.dumps(who).encode())
+        os._exit(0)
+    os.close(told)
+    settings["who"] = json.loads(os.read(heard, 4096))
+    kernel.set_process_name("astrago-job")
+    if settings["isolation"] == "view":
+        kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
+        kernel.mount("proc", "/proc", "proc")
+    Supervisor(folder, settings).run()
+
+
+def _enter_namespaces() -> None:
+    """A view of processes, mounts and names of our own; as an ordinary user, in a user namespace."""
+    flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWUTS
+    user, group = os.getuid(), os.getgid()
+    if user == 0:
+        kernel.unshare(flags)
+        return
+    kernel.unshare(flags | kernel.CLONE_NEWUSER)
+    ids = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
+    for name, text in ids.items():
+        with open(f"/proc/self/{name}", "w", encoding="utf-8") as file:
+            file.write(text)

@@ -1,0 +1,152 @@
+"""What every engine promises, whichever it is."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from tests.engines.jobs import a_handle, effective, until, until_over
+
+from astrago_trainer.core.lifecycle import Phase
+from astrago_trainer.engines.base import EngineUnavailable, Handle
+from astrago_trainer.engines.fake import FakeEngine, Trouble
+from astrago_trainer.engines.local.engine import LocalEngine
+
+ENDLESS = "exec sleep 1000"
+RUNNING = Phase.RUNNING
+
+
+@pytest.fixture(params=["fake", "local, each pod with its view", "local, plain"])
+def engine(request, tmp_path):
+    if request.param == "fake":
+        return FakeEngine()
+    isolation = "plain" if "plain" in request.param else "view"
+    return LocalEngine(tmp_path / "data", isolation=isolation)
+
+
+async def finish(engine, handle: Handle):
+    """The real ones end by themselves; the fake one is told to."""
+    if isinstance(engine, FakeEngine):
+        engine.finish(handle)
+    return await until_over(engine, handle)
+
+
+def test_a_job_runs_to_its_end(engine):
+    async def scenario():
+        handle = a_handle()
+        await engine.apply(handle, effective("exit 0", nodes=2))
+        return await finish(engine, handle)
+
+    seen = asyncio.run(scenario())
+
+    assert seen.phase is Phase.COMPLETE
+    assert [(pod.name, pod.job, pod.index, pod.phase) for pod in seen.pods] == [
+        ("job-node-0-0", "node", 0, "Succeeded"),
+        ("job-node-0-1", "node", 1, "Succeeded"),
+    ]
+
+
+def test_the_same_call_twice_makes_no_second_job(engine):
+    async def scenario():
+        handle, job = a_handle(), effective(ENDLESS)
+        await engine.apply(handle, job)
+        first = await until(engine, handle, lambda seen: seen.phase is RUNNING)
+        await engine.apply(handle, job)
+        second = await engine.observe(handle)
+        await engine.stop(handle)
+        return first, second
+
+    first, second = asyncio.run(scenario())
+
+    assert second.phase is RUNNING
+    assert second.events == first.events
+
+
+def test_a_job_that_was_never_applied_is_gone_and_can_be_stopped(engine):
+    async def scenario():
+        handle = a_handle()
+        before = await engine.observe(handle)
+        await engine.stop(handle)
+        return before, await engine.observe(handle)
+
+    assert [seen.is_gone for seen in asyncio.run(scenario())] == [True, True]
+
+
+def test_a_stopped_job_is_gone_and_stopping_it_again_is_fine(engine):
+    async def scenario():
+        handle = a_handle()
+        await engine.apply(handle, effective(ENDLESS))
+        await until(engine, handle, lambda seen: seen.phase is RUNNING)
+        await engine.stop(handle)
+        await engine.stop(handle)
+        return await engine.observe(handle)
+
+    assert asyncio.run(scenario()).is_gone
+
+
+def test_two_jobs_of_one_name_are_two_jobs(engine):
+    async def scenario():
+        first, second = a_handle(), a_handle()
+        await engine.apply(first, effective(ENDLESS))
+        await until(engine, first, lambda seen: seen.phase is RUNNING)
+        await engine.stop(first)
+        await engine.apply(second, effective(ENDLESS))
+        seen = await until(engine, second, lambda seen: seen.phase is RUNNING)
+        gone = await engine.observe(first)
+        await engine.stop(second)
+        return seen, gone
+
+    seen, gone = asyncio.run(scenario())
+
+    assert (seen.phase, gone.is_gone) == (RUNNING, True)
+
+
+def test_a_suspended_job_has_no_pods_and_runs_again_when_resumed(engine):
+    async def scenario():
+        handle, job = a_handle(), effective(ENDLESS)
+        await engine.apply(handle, job)
+        await until(engine, handle, lambda seen: seen.phase is RUNNING)
+        await engine.apply(handle, replace(job, suspend=True))
+        suspended = await engine.observe(handle)
+        await engine.apply(handle, job)
+        resumed = await until(engine, handle, lambda seen: seen.phase is RUNNING)
+        await engine.stop(handle)
+        return suspended, resumed
+
+    suspended, resumed = asyncio.run(scenario())
+
+    assert suspended.phase is Phase.SUSPENDED
+    assert not [pod for pod in suspended.pods if pod.phase == "Running"]
+    assert resumed.phase is RUNNING
+
+
+def test_a_job_may_be_suspended_from_the_beginning(engine):
+    async def scenario():
+        handle, job = a_handle(), effective("exit 0", suspend=True)
+        await engine.apply(handle, job)
+        before = await engine.observe(handle)
+        await engine.apply(handle, replace(job, suspend=False))
+        return before, await finish(engine, handle)
+
+    before, after = asyncio.run(scenario())
+
+    assert (before.phase, after.phase) == (Phase.SUSPENDED, Phase.COMPLETE)
+
+
+def test_the_fake_engine_makes_the_trouble_it_is_told_to():
+    async def scenario():
+        engine = FakeEngine(
+            trouble=Trouble(fail_calls=frozenset({1}), fail_after_calls=frozenset({2}))
+        )
+        handle = a_handle()
+        for _ in range(2):
+            with pytest.raises(EngineUnavailable):
+                await engine.apply(handle, effective())
+        done = await engine.observe(handle)
+        engine.lose(handle)
+        return done, await engine.observe(handle)
+
+    done, lost = asyncio.run(scenario())
+
+    assert (done.phase, lost.is_gone) == (RUNNING, True)

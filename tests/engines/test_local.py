@@ -1,0 +1,305 @@
+"""Effective pods as processes of this machine: what they see, how they end, what is left of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.engines.jobs import a_handle, effective, log, until, until_over
+
+from astrago_trainer.core.lifecycle import Phase
+from astrago_trainer.engines.base import EngineRejected
+from astrago_trainer.engines.local.engine import LocalEngine
+from astrago_trainer.engines.local.folder import read_json
+
+ONCE = {"restartPolicy": "Never"}
+GROUP = {"pod": ONCE, "job": {"backoffLimit": 0}}
+
+
+@pytest.fixture(params=["view", "plain"])
+def engine(request, tmp_path):
+    return LocalEngine(tmp_path / "data", isolation=request.param)
+
+
+@pytest.fixture
+def viewed(tmp_path):
+    return LocalEngine(tmp_path / "data", isolation="view")
+
+
+def run(engine, job, **changes):
+    """The end of the job, and its folder."""
+
+    async def scenario():
+        handle = a_handle()
+        await engine.apply(handle, job)
+        return await until_over(engine, handle), engine.folder(handle).path
+
+    return asyncio.run(scenario())
+
+
+def config_map(name="settings", **data):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+@pytest.mark.req("M71", "M123")
+def test_a_pod_has_the_variables_that_the_operator_would_give_it(engine):
+    seen, folder = run(engine, effective("env", nodes=2, policy={"numNodes": 1, "torch": {}}))
+
+    assert seen.phase is Phase.COMPLETE
+    env = dict(line.split("=", 1) for line in log(folder, rank=1).splitlines() if "=" in line)
+    assert env["PET_NNODES"] == "2"
+    assert env["PET_NODE_RANK"] == "1"
+    assert env["JOB_COMPLETION_INDEX"] == "1"
+    assert env["HOSTNAME"] == "job-node-0-1"
+    assert env["ASTRAGO_ATTEMPT"] == "0"
+
+
+def test_variables_refer_to_each_other_and_to_other_objects(engine):
+    entries = [
+        {"name": "A", "value": "1"},
+        {"name": "B", "value": "$(A)-$$(A)-$(NONE)"},
+        {"name": "C", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "rate"}}},
+        {"name": "D", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+    ]
+    job = effective(
+        "echo $B $C $D $PREFIX_rate",
+        container={
+            "env": entries,
+            "envFrom": [{"prefix": "PREFIX_", "configMapRef": {"name": "settings"}}],
+        },
+        objects=(config_map(rate="$(A)"),),
+    )
+
+    _, folder = run(engine, job)
+
+    assert log(folder) == "1-$(A)-$(NONE) $(A) team $(A)\n"
+
+
+def test_what_a_pod_refers_to_has_to_be_there(engine):
+    entries = [{"name": "C", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}]
+    volumes = [{"name": "v", "configMap": {"name": "c"}}]
+    job = effective(container={"env": entries}, pod={"volumes": volumes})
+
+    with pytest.raises(EngineRejected) as refused:
+        run(engine, job)
+
+    assert "Secret 's' is expected in namespace 'team', and is not there" in str(refused.value)
+    assert "ConfigMap 'c' is expected in namespace 'team', and is not there" in str(refused.value)
+
+
+def test_volumes_are_where_the_job_wants_them(viewed, tmp_path):
+    volumes = [
+        {"name": "code", "configMap": {"name": "settings", "defaultMode": 0o755}},
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}},
+        {"name": "host", "hostPath": {"path": str(tmp_path)}},
+    ]
+    mounts = [
+        {"name": "code", "mountPath": "/workspace/scripts", "readOnly": True},
+        {"name": "data", "mountPath": "/data"},
+        {"name": "shm", "mountPath": "/dev/shm"},
+        {"name": "host", "mountPath": "/usr/share/of-the-host/deep"},
+    ]
+    (tmp_path / "here").touch()
+    script = (
+        "cat /workspace/scripts/train.py; stat -c %a /workspace/scripts/train.py; echo kept > /data/file;"
+        "df --output=size /dev/shm | tail -1; ls /usr/share/of-the-host/deep | grep here;"
+        "touch /workspace/scripts/x 2>&1 | grep -o Read-only"
+    )
+    job = effective(
+        script,
+        container={"volumeMounts": mounts},
+        pod={"volumes": volumes},
+        objects=(config_map(**{"train.py": "print(1)\n"}),),
+    )
+
+    _, folder = run(viewed, job)
+
+    assert log(folder).split() == ["print(1)", "755", "65536", "here", "Read-only"]
+    kept = Path(folder).parents[2] / "claims" / "team" / "data" / "file"
+    assert kept.read_text() == "kept\n"
+    assert not Path("/usr/share/of-the-host").exists()
+
+
+def test_the_names_of_all_pods_resolve_in_each_of_them(viewed):
+    names = "job-node-0-0.job job-node-0-1.job.team.svc.cluster.local"
+    seen, folder = run(viewed, effective(f"hostname; getent hosts {names} | wc -l", nodes=2))
+
+    assert seen.phase is Phase.COMPLETE
+    assert log(folder, rank=1).split() == ["job-node-0-1", "2"]
+
+
+def test_init_containers_run_one_after_another_before_the_others(engine):
+    shared = [{"name": "shared", "emptyDir": {}}]
+    mount = [{"name": "shared", "mountPath": "/shared"}]
+    init = [
+        {
+            "name": name,
+            "image": "i",
+            "command": ["sh", "-c", f"echo {name} >> /shared/order"],
+            "volumeMounts": mount,
+        }
+        for name in ("first", "second")
+    ]
+    job = effective(
+        "cat /shared/order",
+        container={"volumeMounts": mount},
+        pod={"volumes": shared, "initContainers": init},
+    )
+
+    _, folder = run(engine, job)
+
+    assert log(folder) == "first\nsecond\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "told"),
+    [
+        ("echo why >&2; exit 3", 3, "exit code 3: why"),
+        ("kill -9 $BASHPID", 137, "SIGKILL (exit code 137)"),
+    ],
+)
+def test_a_failure_is_told_with_its_first_cause(engine, script, code, told):
+    seen, _ = run(engine, effective(script, **GROUP))
+
+    assert (seen.phase, seen.reason) == (Phase.FAILED, "FailedJobs")
+    assert told in seen.message
+    assert seen.pods[0].exit_code == code
+
+
+def test_a_program_that_is_not_there_is_told(engine):
+    job = effective(container={"command": ["no-such-program"]}, **GROUP)
+
+    seen, folder = run(engine, job)
+
+    assert seen.pods[0].exit_code == 127
+    assert "no-such-program: No such file or directory" in seen.message
+    assert "no-such-program: No such file or directory" in log(folder)
+
+
+@pytest.mark.req("M114", "M115", "M133", "X13")
+def test_one_failure_starts_the_whole_group_again_up_to_the_limit(engine):
+    script = (
+        "echo attempt $ASTRAGO_ATTEMPT; [ $JOB_COMPLETION_INDEX = 1 ] && exit 3; exec sleep 1000"
+    )
+    job = effective(script, nodes=2, job_set={"failurePolicy": {"maxRestarts": 2}}, **GROUP)
+
+    seen, folder = run(engine, job)
+
+    assert (seen.phase, seen.reason, seen.attempt) == (Phase.FAILED, "ReachedMaxRestarts", 2)
+    assert [log(folder, attempt=n) for n in range(3)] == [f"attempt {n}\n" for n in range(3)]
+
+
+@pytest.mark.req("M133")
+def test_a_container_that_may_is_started_again_in_its_place(engine):
+    script = "echo start; [ -e /state/tried ] && exit 0; touch /state/tried; exit 3"
+    mounts = {"volumeMounts": [{"name": "state", "mountPath": "/state"}]}
+    job = effective(script, container=mounts, pod={"volumes": [{"name": "state", "emptyDir": {}}]})
+
+    seen, folder = run(engine, job)
+
+    assert (seen.phase, seen.attempt, seen.pods[0].restarts) == (Phase.COMPLETE, 0, 1)
+    assert log(folder) == "start\nstart\n"
+
+
+def test_a_stop_reaches_every_process_and_waits_for_the_slow(engine):
+    escaped = "(trap '' TERM; exec setsid sleep 1000) &"
+    script = f"trap 'echo stopping; exit 0' TERM; {escaped} echo on; while :; do sleep 0.05; done"
+    job = effective(script, pod={"terminationGracePeriodSeconds": 5})
+
+    async def scenario():
+        handle = a_handle()
+        folder = engine.folder(handle).path
+        await engine.apply(handle, job)
+        await until(
+            engine,
+            handle,
+            lambda _: Path(f"{folder}/logs/0/job-node-0-0/node.log").exists() and log(folder),
+        )
+        await engine.apply(handle, replace(job, suspend=True))
+        return log(folder), handle, folder
+
+    told, handle, _ = asyncio.run(scenario())
+
+    assert told.splitlines()[-1] == "stopping"
+    assert processes_of(handle) == []
+
+
+def test_a_deadline_ends_the_job(engine):
+    seen, _ = run(engine, effective("exec sleep 1000", deadline=1))
+
+    assert (seen.phase, seen.reason) == (Phase.FAILED, "DeadlineExceeded")
+
+
+@pytest.mark.parametrize("restarts", [0, 1])
+def test_a_lost_supervisor_is_told_and_costs_a_restart(engine, restarts):
+    script = "[ $ASTRAGO_ATTEMPT = 1 ] && exit 0; exec sleep 1000"
+    job = effective(script, job_set={"failurePolicy": {"maxRestarts": restarts}}, **GROUP)
+
+    async def scenario():
+        handle = a_handle()
+        await engine.apply(handle, job)
+        await until(engine, handle, lambda seen: seen.phase is Phase.RUNNING)
+        os.kill(read_json(engine.folder(handle).supervisor)["pid"], signal.SIGKILL)
+        return await until_over(engine, handle), handle
+
+    seen, handle = asyncio.run(scenario())
+
+    if restarts:
+        assert (seen.phase, seen.attempt) == (Phase.COMPLETE, 1)
+    else:
+        assert (seen.phase, seen.reason) == (Phase.FAILED, "SupervisorLost")
+    assert processes_of(handle) == []
+
+
+def test_a_job_outlives_the_engine_that_started_it_and_is_found_again(engine, tmp_path):
+    handle = a_handle()
+    sign = tmp_path / "sign"
+    script = f"until [ -e {sign} ]; do sleep 0.05; done"
+    asyncio.run(engine.apply(handle, effective(script)))
+    before = asyncio.run(until(engine, handle, lambda seen: seen.phase is Phase.RUNNING))
+
+    later = LocalEngine(tmp_path / "data", isolation="plain")
+    found = asyncio.run(later.observe(handle))
+    sign.touch()
+    after = asyncio.run(until_over(later, handle))
+
+    assert (found.phase, found.events) == (Phase.RUNNING, before.events)
+    assert (after.phase, after.attempt) == (Phase.COMPLETE, 0)
+
+
+def test_what_does_not_fit_waits_with_the_reason_in_numbers(viewed, monkeypatch):
+    monkeypatch.setenv("ASTRAGO_LOCAL_CPUS", "2")
+    cpus = {"resources": {"requests": {"cpu": "1500m"}}}
+
+    async def scenario():
+        first, second = a_handle("first"), a_handle("second")
+        await viewed.apply(first, effective("exec sleep 1000", container=cpus))
+        await until(viewed, first, lambda seen: seen.phase is Phase.RUNNING)
+        await viewed.apply(second, effective("exit 0", container=cpus))
+        waiting = await until(viewed, second, lambda seen: seen.phase is Phase.QUEUED)
+        await viewed.stop(first)
+        return waiting, await until_over(viewed, second)
+
+    waiting, done = asyncio.run(scenario())
+
+    assert waiting.message == "1.5 CPU needed, 0.5 of 2 free"
+    assert done.phase is Phase.COMPLETE
+
+
+def processes_of(handle) -> list[str]:
+    """What is left of a job, by its mark."""
+    mark = f"ASTRAGO_CONTAINER={handle.uid}/".encode()
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in path.read_bytes():
+                found.append(json.dumps(path.parent.name))
+        except OSError:
+            continue
+    return found
