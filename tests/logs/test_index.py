@@ -187,6 +187,20 @@ def test_a_full_disk_costs_records_and_nothing_else(log):
     assert marks(log) == [Mark(100.0, 16), Mark(104.0, 32)]
 
 
+def test_an_index_that_cannot_be_made_is_made_later(log):
+    index_path(log).mkdir()
+    indexer = Indexer(log)
+    append(log, LINE)
+    assert indexer.note(100.0) is not None
+    assert isinstance(indexer.trouble, IsADirectoryError)
+    index_path(log).rmdir()
+    indexer.note(101.0)
+    indexer.finish(102.0)
+
+    assert indexer.trouble is None
+    assert marks(log) == [Mark(101.0, 16)]
+
+
 @untimed
 @given(
     st.lists(st.tuples(st.integers(1, 3000), st.integers(1, 20)), min_size=1, max_size=20),

@@ -174,6 +174,12 @@ def test_a_progress_bar_is_one_line(log):
     assert (len(raw.data), raw.cut) == (1 << 20, True)
 
 
+def test_a_limited_tail_of_lines_shows_the_last_state_of_a_long_bar(log):
+    file = of(log, b"x" * 100_000 + b"\r 99%\r100%\ndone\n")
+
+    assert [line.data for line in file.tail_lines(5, limit=1000)] == [b"100%", b"done"]
+
+
 def test_a_long_line_is_cut_in_lines_and_whole_in_bytes(log):
     file = of(log, b"x" * 3_000_000 + b"\nshort\n")
     long, short = file.lines(0, 5)

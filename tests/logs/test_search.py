@@ -240,6 +240,14 @@ def test_an_answer_is_bounded_in_bytes(log):
     assert counts == [9, 9, 9, 3]
 
 
+def test_lines_around_a_hit_are_bounded(log):
+    log.write_bytes((b"x" * 100_000 + b"\n") * 150 + b"hit\n")
+    (hit,) = LogFile(log).search("hit", before=10**9).hits
+
+    assert len(hit.before) == 100
+    assert {(len(line.data), line.cut) for line in hit.before} == {(1 << 14, True)}
+
+
 def test_a_runaway_pattern_costs_its_budget_and_not_our_time(log):
     log.write_bytes(b"harmless aab\n" * 3 + b"a" * 60 + b"!\n" + b"aab\n")
     cpu, wall = time.process_time(), time.monotonic()

@@ -11,6 +11,7 @@ BLOCK = 1 << 16
 
 def blocks(fd: int, start: int, stop: int, size: int = BLOCK) -> Iterator[bytes]:
     """The bytes from start to stop, less when the file became shorter."""
+    start = max(0, start)
     while start < stop:
         data = os.pread(fd, min(size, stop - start), start)
         if not data:

@@ -19,9 +19,7 @@ class Indexer:
 
     def __init__(self, log: Path) -> None:
         self._log = log
-        self._fd = os.open(
-            index_path(log), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-        )
+        self._fd: int | None = None
         self._count = 0
         self._time = 0
         self._offset = 0
@@ -29,7 +27,7 @@ class Indexer:
         self._recorded = float("-inf")
         self._size = 0
         self.trouble: OSError | None = None
-        self._continue()
+        self._open()
 
     def note(self, now: float) -> float | None:
         """Looks at the log's size and records it when it is time, `now` being seconds since 1970.
@@ -38,7 +36,7 @@ class Indexer:
         """
         size = self._log_size()
         if size < self._offset:
-            self._start_anew()
+            self._forget()
         if size == self._offset:
             self._noted = float("-inf")
             return None
@@ -57,7 +55,9 @@ class Indexer:
         size = self._log_size()
         if size > self._offset:
             self._record(now, size)
-        os.close(self._fd)
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
 
     def _pause(self, now: float, size: int, grown: int) -> float:
         """How long the log takes to the next record's worth of bytes, as fast as it grew lately."""
@@ -74,8 +74,9 @@ class Indexer:
         if self._count == 0:
             data, at = MAGIC + data, 0
         try:
+            fd = self._open()
             # At its place, not appended: what a failed write left behind is written over.
-            if os.pwrite(self._fd, data, at) != len(data):
+            if fd is None or os.pwrite(fd, data, at) != len(data):
                 return
         except OSError as error:
             self.trouble = error
@@ -84,21 +85,32 @@ class Indexer:
         self._count += 1
         self._time, self._offset, self._recorded = time, size, now
 
-    def _continue(self) -> None:
-        self._count = count_marks(self._fd, self._log_size())
-        if not self._count:
-            self._start_anew()
-            return
-        at = len(MAGIC) + (self._count - 1) * RECORD.size
-        self._time, self._offset = RECORD.unpack(os.pread(self._fd, RECORD.size, at))
-        self._recorded = self._time / 1e9
-        os.ftruncate(self._fd, at + RECORD.size)
+    def _open(self) -> int | None:
+        """None, with the trouble, where there is no place for an index."""
+        if self._fd is None:
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            try:
+                self._fd = os.open(index_path(self._log), flags, 0o600)
+            except OSError as error:
+                self.trouble = error
+                return None
+            self._continue(self._fd)
+        return self._fd
 
-    def _start_anew(self) -> None:
-        """An index of nothing: a new log, or one that its own process cut off."""
+    def _continue(self, fd: int) -> None:
+        self._count = count_marks(fd, self._log_size())
+        at = len(MAGIC) + (self._count - 1) * RECORD.size
+        if self._count:
+            self._time, self._offset = RECORD.unpack(os.pread(fd, RECORD.size, at))
+            self._recorded = self._time / 1e9
+        os.ftruncate(fd, at + RECORD.size if self._count else 0)
+
+    def _forget(self) -> None:
+        """The log was cut off by its own process: an index of what it is now."""
         self._count = self._time = self._offset = 0
         self._recorded = float("-inf")
-        os.ftruncate(self._fd, 0)
+        if self._fd is not None:
+            os.ftruncate(self._fd, 0)
 
     def _log_size(self) -> int:
         try:

@@ -71,7 +71,7 @@ class LogFile:
         """The bytes of the last lines. Of more than `limit` bytes the first lines are left out, and of a single
         line that is longer its first part."""
         with self._opened() as (fd, size):
-            begin = max(lines_back(fd, size, lines), size - limit)
+            begin = lines_back(fd, size, lines, floor=max(0, size - limit))
             data = os.pread(fd, size - begin, begin)
             if begin > 0 and os.pread(fd, 1, begin - 1) != b"\n":
                 newline = data.find(b"\n", 0, -1)
@@ -79,10 +79,17 @@ class LogFile:
                 begin, data = begin + skip, data[skip:]
             return Chunk(begin, data)
 
-    def tail_lines(self, lines: int, *, raw: bool = False) -> Iterator[Line]:
-        """The last lines, as people see them."""
+    def tail_lines(
+        self, lines: int, *, raw: bool = False, limit: int | None = None
+    ) -> Iterator[Line]:
+        """The last lines, as people see them; with a limit, those in the last `limit` bytes.
+
+        Then the first may be the end of a line: of a progress bar still its last state.
+        """
         with self._opened() as (fd, size):
-            yield from self._cut(fd, lines_back(fd, size, lines), size, raw=raw)
+            floor = 0 if limit is None else max(0, size - limit)
+            begin = lines_back(fd, size, lines, floor=floor)
+            yield from self._cut(fd, begin, size, raw=raw)
 
     def lines(self, first: int, count: int, *, raw: bool = False) -> Iterator[Line]:
         """Lines by number, from 0."""

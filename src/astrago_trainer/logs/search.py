@@ -31,6 +31,9 @@ from astrago_trainer.logs.matching import (
 
 MAX_PATTERN = 1000
 MAX_HITS = 10_000
+MAX_AROUND = 100
+AROUND_LINE = 1 << 14
+"""Bytes of a line that stands around a hit; the hit itself is shown as any line."""
 RESULT_BYTES = 8 << 20
 """What an answer may hold; a page of hits with their surroundings is some kilobytes."""
 _SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
@@ -185,20 +188,21 @@ def _show(
     start: int,
 ) -> Found:
     """Reads the lines to be shown, as many as an answer may hold."""
-    before, after = around
+    before, after = (min(lines, MAX_AROUND) for lines in around)
     hits: list[Hit] = []
     shown_to = start
     room = RESULT_BYTES
 
-    def cut(begin: int, stop: int, count: int) -> tuple[Line, ...]:
-        return tuple(_lines(fd, begin, stop, count, raw=raw, max_line=max_line))
+    def cut(begin: int, stop: int, count: int, most: int) -> tuple[Line, ...]:
+        return tuple(_lines(fd, begin, stop, count, raw=raw, max_line=min(most, max_line)))
 
     size = os.fstat(fd).st_size
     for number, (begin, line_end) in enumerate(spans):
         following = spans[number + 1][0] if number + 1 < len(spans) else size
         first = lines_back(fd, begin, before, floor=min(shown_to, begin))
-        (line,) = cut(begin, min(line_end + 1, size), 1) or (Line(begin, line_end, b""),)
-        hit = Hit(line, cut(first, begin, before), cut(line.end, following, after))
+        (line,) = cut(begin, min(line_end + 1, size), 1, max_line) or (Line(begin, line_end, b""),)
+        earlier = cut(first, begin, before, AROUND_LINE)
+        hit = Hit(line, earlier, cut(line.end, following, after, AROUND_LINE))
         room -= sum(len(each.data) for each in (hit.line, *hit.before, *hit.after))
         if room < 0 and hits:
             return Found(tuple(hits), begin, "hits")
