@@ -90,3 +90,12 @@ def test_nothing_is_said_of_what_job_set_takes():
     problems = preview_pair(runtime, a_trainjob(trainer={"numNodes": 2}), "2.1").problems
 
     assert [problem for problem in problems if problem.code == "JobSetRefused"] == []
+
+
+@pytest.mark.parametrize(("version", "paths"), [("2.2", ["node.schedulingGroup"]), ("2.3", [])])
+def test_a_field_that_the_trainer_knows_and_its_job_set_does_not_is_foreseen(version, paths):
+    runtime = a_runtime(a_job(pod={"schedulingGroup": {"podGroupName": "g"}}))
+
+    problems = preview_pair(runtime, a_trainjob(trainer={"numNodes": 2}), version).problems
+
+    assert [problem.path for problem in problems if problem.code == "JobSetRefused"] == paths

@@ -32,7 +32,7 @@ def check_job_set(job_set: Json, version: str) -> list[Problem]:
     """Every refusal of the JobSet, which must have its defaults."""
     return [
         *_check_metadata(job_set["metadata"]),
-        *_check_jobs(job_set),
+        *_check_jobs(job_set, version),
         *_check_references(job_set["spec"]),
         *_check_values(job_set["spec"]),
         *_check_nulls(job_set["spec"], version),
@@ -51,7 +51,7 @@ def _check_metadata(metadata: Json) -> Iterator[Problem]:
                 yield Problem(place, _CODE, text, remedy)
 
 
-def _check_jobs(job_set: Json) -> Iterator[Problem]:
+def _check_jobs(job_set: Json, version: str) -> Iterator[Problem]:
     jobs = job_set["spec"].get("replicatedJobs", [])
     if not jobs:
         yield Problem("runtime…replicatedJobs", _CODE, "at least one job is expected, found none.")
@@ -71,6 +71,12 @@ def _check_jobs(job_set: Json) -> Iterator[Problem]:
                 text = f"{job['name']} cannot depend on {other.get('name')!r}, which does not come before it."
                 yield Problem(f"runtime…replicatedJobs[{index}].dependsOn", _CODE, text)
         yield from _check_repeats(job)
+        pod = job["template"]["spec"]["template"]["spec"]
+        if (
+            version == "2.2" and "schedulingGroup" in pod
+        ):  # Trainer 2.2.1 knows it, JobSet 0.11.1 does not
+            text = "JobSet of this release has no such field, and refuses the job."
+            yield Problem(f"{job['name']}.schedulingGroup", _CODE, text, "Leave it out.")
 
 
 def _check_names(job_set_name: str, job: Json) -> list[Problem]:
