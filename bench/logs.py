@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.logs.contents import WRITER
+
 from astrago_trainer.logs.follow import LogHub
 from astrago_trainer.logs.layout import create_log
 from astrago_trainer.logs.reader import LogFile
@@ -25,16 +27,6 @@ _LINE = b"2026-11-15 12:00:00 rank 0 step %08d loss 0.123456 lr 0.001000 tokens/
 _SIZES = (10**6, 10**7, 10**8, BYTES)
 _FOLLOWERS = 8
 _LINES = 15_000
-# The pauses are the load: 10,000 lines a second, each with the time at which it was written.
-_WRITER = """
-import os, sys, time
-start, lines = time.monotonic(), int(sys.argv[1])
-for number in range(lines):
-    ahead = start + number / 10_000 - time.monotonic()
-    if ahead > 0:
-        time.sleep(ahead)
-    os.write(1, b"%d line %d of a training that says much\\n" % (time.time_ns(), number))
-"""
 # What it does with the log goes to stdout; by how many kilobytes it grew at most, to stderr.
 _OURS = """
 import os, sys
@@ -248,7 +240,7 @@ def _resident() -> int:
 def _write(log: Path) -> subprocess.Popen[bytes]:
     stdout = create_log(log)
     try:
-        return subprocess.Popen([sys.executable, "-c", _WRITER, str(_LINES)], stdout=stdout)
+        return subprocess.Popen([sys.executable, "-c", WRITER, str(_LINES)], stdout=stdout)
     finally:
         os.close(stdout)
 

@@ -54,3 +54,15 @@ def ends_of(content: bytes) -> list[bytes]:
 
 def as_shown(line: bytes) -> bytes:
     return re.sub(rb"\r+\Z", b"", line).split(b"\r")[-1]
+
+
+# The pauses are the load, not a wait for anything: 10,000 lines a second, each written by itself.
+WRITER = """
+import os, sys, time
+start, lines = time.monotonic(), int(sys.argv[1])
+for number in range(lines):
+    ahead = start + number / 10_000 - time.monotonic()
+    if ahead > 0:
+        time.sleep(ahead)
+    os.write(1, b"%d line %d of a training that says much\\n" % (time.time_ns(), number))
+"""

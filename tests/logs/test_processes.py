@@ -10,6 +10,7 @@ import sys
 import time
 
 import pytest
+from tests.logs.contents import WRITER
 
 from astrago_trainer.logs.follow import LogHub
 from astrago_trainer.logs.indexer import Indexer
@@ -19,16 +20,6 @@ from astrago_trainer.logs.reader import LogFile
 from astrago_trainer.logs.watch import Watcher
 
 LINES = 15_000
-# The pauses are the load, not a wait for anything: 10,000 lines a second, each written by itself.
-WRITER = """
-import os, sys, time
-start, lines = time.monotonic(), int(sys.argv[1])
-for number in range(lines):
-    ahead = start + number / 10_000 - time.monotonic()
-    if ahead > 0:
-        time.sleep(ahead)
-    os.write(1, b"%d line %d of a training that says much\\n" % (time.time_ns(), number))
-"""
 FOLLOWER = """
 import os, sys
 from pathlib import Path

@@ -52,9 +52,9 @@ class FakeEngine:
             if known is not None and (known[0] == effective or is_terminal(_phase(known[1]))):
                 return
             phase = Phase.SUSPENDED if effective.suspend else Phase.RUNNING
-            first = Observation(phase, pods=() if effective.suspend else _pods(effective))
-            self._jobs[handle] = (effective, self._told(first if known is None else replace(
-                known[1], phase=phase, pods=first.pods), phase.value))  # fmt: skip
+            before = GONE if known is None else known[1]
+            after = replace(before, phase=phase, pods=() if effective.suspend else _pods(effective))
+            self._jobs[handle] = (effective, self._told(after, phase.value))
 
     async def observe(self, handle: Handle) -> Observation:
         async with _Call(self, "observe", handle):

@@ -7,28 +7,29 @@ from typing import Any
 Json = dict[str, Any]
 
 
-def address(plan: Json, pod: Json, *, has_view: bool) -> str:
-    """One of its own for each pod, as far as names can be given to them."""
+def pod_name(plan: Json, group: Json, index: int) -> str:
+    return f"{plan['name']}-{group['name']}-0-{index}"
+
+
+def full_name(plan: Json, pod: str) -> str:
+    return f"{pod}.{plan['subdomain']}.{plan['namespace']}.svc.cluster.local"
+
+
+def addresses(plan: Json, *, has_view: bool) -> dict[str, str]:
+    """Every pod -> its address: one of its own, as far as names can be given to them."""
+    pods = [pod_name(plan, group, n) for group in plan["groups"] for n in range(group["count"])]
     if not has_view:
-        return "127.0.0.1"
-    names = [each["name"] for group in plan["groups"] for each in group["pods"]]
-    position = names.index(pod["name"])
-    return f"127.77.{position // 250}.{position % 250 + 1}"
+        return dict.fromkeys(pods, "127.0.0.1")
+    return {pod: f"127.77.{n // 250}.{n % 250 + 1}" for n, pod in enumerate(pods)}
 
 
-def full_name(plan: Json, pod: Json) -> str:
-    return f"{pod['name']}.{plan['subdomain']}.{plan['namespace']}.svc.cluster.local"
-
-
-def names(plan: Json, *, has_view: bool) -> dict[str, str]:
+def names(plan: Json, where: dict[str, str]) -> dict[str, str]:
     """Every name of every pod -> its address."""
-    found: dict[str, str] = {}
-    for group in plan["groups"]:
-        for pod in group["pods"]:
-            short = f"{pod['name']}.{plan['subdomain']}"
-            for name in (full_name(plan, pod), short, pod["name"]):
-                found[name] = address(plan, pod, has_view=has_view)
-    return found
+    return {
+        name: address
+        for pod, address in where.items()
+        for name in (full_name(plan, pod), f"{pod}.{plan['subdomain']}", pod)
+    }
 
 
 def use_own_ports(
@@ -42,19 +43,19 @@ def use_own_ports(
         env["JAX_COORDINATOR_ADDRESS"] = (
             f"{env['JAX_COORDINATOR_ADDRESS'].rpartition(':')[0]}:{first}"
         )
-    hosts = [full_name(plan, pod) if has_view else "127.0.0.1" for pod in group["pods"]]
+    pods = [pod_name(plan, group, index) for index in range(group["count"])]
+    hosts = [full_name(plan, pod) if has_view else "127.0.0.1" for pod in pods]
     pairs = zip(hosts, others, strict=False)
     env.setdefault("TF_ADDRESSES", ",".join(f"{host}:{port}" for host, port in pairs))
 
 
-def write_hosts(path: str, plan: Json, *, has_view: bool) -> None:
+def write_hosts(path: str, named: dict[str, str]) -> None:
     """The machine's own names, then those of the pods."""
-    lines = []
     try:
         with open("/etc/hosts", encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()
     except OSError:
         lines = ["127.0.0.1 localhost", "::1 localhost"]
-    lines += [f"{where} {name}" for name, where in names(plan, has_view=has_view).items()]
+    lines += [f"{where} {name}" for name, where in named.items()]
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")

@@ -73,8 +73,8 @@ class LocalEngine:
         data.mkdir(parents=True, exist_ok=True)
 
     async def apply(self, handle: Handle, effective: Effective) -> None:
-        folder = self._folder(handle)
-        if read_json(folder.plan) is None:
+        folder = self.folder(handle)
+        if not os.path.exists(folder.plan):
             plan = make_plan(handle, effective, self._images)
             Path(folder.path).mkdir(parents=True, exist_ok=True)
             write_json(folder.plan, plan)
@@ -87,8 +87,8 @@ class LocalEngine:
             await self._recover(folder)
 
     async def observe(self, handle: Handle) -> Observation:
-        folder = self._folder(handle)
-        if read_json(folder.plan) is None:
+        folder = self.folder(handle)
+        if not os.path.exists(folder.plan):
             return GONE
         status = read_json(folder.status)
         if status is None:
@@ -99,16 +99,18 @@ class LocalEngine:
         return _observation(status, _events(folder))
 
     async def stop(self, handle: Handle) -> None:
-        folder = self._folder(handle)
-        if read_json(folder.plan) is None:
+        folder = self.folder(handle)
+        if not os.path.exists(folder.plan):
             return
         await self._wish(folder, "stop")
         await asyncio.to_thread(kill_marked, f"{handle.uid}/")
         shutil.rmtree(folder.path, ignore_errors=True)
 
     def folder(self, handle: Handle) -> JobFolder:
-        """Where the logs of a job are."""
-        return self._folder(handle)
+        """Everything of a job; its logs, for one."""
+        return JobFolder(
+            str(self._data / "jobs" / handle.namespace / f"{handle.name}-{handle.uid}")
+        )
 
     async def _start(self, folder: JobFolder) -> None:
         """A supervisor, unless one runs. Returns when it has its own process; only that one goes on."""
@@ -181,11 +183,6 @@ class LocalEngine:
             await self._start(folder)
         else:
             write_json(folder.status, {**status, **lost, "phase": Phase.FAILED})
-
-    def _folder(self, handle: Handle) -> JobFolder:
-        return JobFolder(
-            str(self._data / "jobs" / handle.namespace / f"{handle.name}-{handle.uid}")
-        )
 
 
 async def _readable(handle: int) -> None:

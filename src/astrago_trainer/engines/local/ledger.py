@@ -55,11 +55,6 @@ class Ledger:
         with self._entries() as entries:
             entries[:] = [entry for entry in entries if entry["uid"] != uid]
 
-    def others(self, uid: str) -> list[int]:
-        """The processes whose end may make room."""
-        with self._entries() as entries:
-            return [entry["who"]["pid"] for entry in entries if entry["uid"] != uid]
-
     @contextmanager
     def _entries(self) -> Iterator[list[Json]]:
         """Under the lock, without the dead; written back if something changed."""

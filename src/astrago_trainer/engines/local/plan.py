@@ -18,12 +18,10 @@ from astrago_trainer.engines.base import Effective, EngineRejected, Handle
 
 Json = dict[str, Any]
 
-FORMAT = 1
 DEFAULT_GRACE_SECONDS = 30
 DEFAULT_BACKOFF_LIMIT = 6
 TERMINATION_PATH = "/dev/termination-log"
 _JOBSET = "jobset.sigs.k8s.io"
-_INDEX = "batch.kubernetes.io/job-completion-index"
 _NOT_APPLIED = {
     "container": (
         "livenessProbe",
@@ -83,7 +81,6 @@ class _Maker:
         failure = spec.get("failurePolicy")
         groups = [self._group(job) for job in spec.get("replicatedJobs", ())]
         return {
-            "format": FORMAT,
             "namespace": self._handle.namespace,
             "name": self._handle.name,
             "uid": self._handle.uid,
@@ -99,41 +96,37 @@ class _Maker:
     def _group(self, job: Json) -> Json:
         job_spec = job["template"]["spec"]
         template = job_spec["template"]
-        count = job_spec.get("completions", 1)
         return {
             "name": job["name"],
+            "count": job_spec.get("completions", 1),
             "depends_on": job.get("dependsOn", []),
             "backoff_limit": job_spec.get("backoffLimit", DEFAULT_BACKOFF_LIMIT),
             "deadline_seconds": job_spec.get("activeDeadlineSeconds"),
-            "pods": [self._pod(job, template, index, count) for index in range(count)],
+            "pod": self._pod(job, template),
         }
 
-    def _pod(self, job: Json, template: Json, index: int, count: int) -> Json:
+    def _pod(self, job: Json, template: Json) -> Json:
+        """What all pods of the group have in common: all but their index."""
         spec, metadata = template["spec"], template.get("metadata", {})
-        host = f"{self._handle.name}-{job['name']}-0-{index}"
         self._note_what_is_not_applied("pod", spec, job["name"])
+        labels = self._labels(job)
         volumes = [self._volume(volume, job["name"]) for volume in spec.get("volumes", ())]
         return {
-            "name": host,
             "group": job["name"],
-            "index": index,
-            "labels": {**metadata.get("labels", {}), **self._labels(job, index)},
-            "annotations": {**metadata.get("annotations", {}), **self._labels(job, index)},
+            "labels": {**metadata.get("labels", {}), **labels},
+            "annotations": {**metadata.get("annotations", {}), **labels},
             "service_account": spec.get("serviceAccountName", "default"),
             "restart_policy": spec.get("restartPolicy", "OnFailure"),
             "grace_seconds": spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE_SECONDS),
-            "deadline_seconds": spec.get("activeDeadlineSeconds"),
             "volumes": volumes,
-            "init": [
-                self._container(each, job["name"], index) for each in spec.get("initContainers", ())
-            ],
+            "init": [self._container(each, job["name"]) for each in spec.get("initContainers", ())],
             "containers": [
-                self._container(each, job["name"], index) for each in spec.get("containers", ())
+                self._container(each, job["name"]) for each in spec.get("containers", ())
             ],
         }
 
-    def _labels(self, job: Json, index: int) -> dict[str, str]:
-        """As JobSet and the Job controller set them; the attempt is added when it starts."""
+    def _labels(self, job: Json) -> dict[str, str]:
+        """As JobSet sets them; index and attempt are added when the pod starts."""
         return {
             f"{_JOBSET}/jobset-name": self._handle.name,
             f"{_JOBSET}/jobset-uid": self._handle.uid,
@@ -141,10 +134,9 @@ class _Maker:
             f"{_JOBSET}/replicatedjob-replicas": "1",
             f"{_JOBSET}/job-index": "0",
             f"{_JOBSET}/group-name": job.get("groupName", "default"),
-            _INDEX: str(index),
         }
 
-    def _container(self, container: Json, group: str, index: int) -> Json:
+    def _container(self, container: Json, group: str) -> Json:
         where = f"{group}.{container['name']}"
         self._note_what_is_not_applied("container", container, where)
         arguments = [*container.get("command", ()), *container.get("args", ())]
@@ -157,10 +149,9 @@ class _Maker:
         wanted = {**resources.get("limits", {}), **resources.get("requests", {})}
         return {
             "name": container["name"],
-            "image": container.get("image", ""),
             "programs": self._images.folder_for(container.get("image", "")),
             "command": arguments,
-            "env": [*self._env_from(container, where), *self._env(container, where, index)],
+            "env": [*self._env_from(container, where), *self._env(container, where)],
             "folder": container.get("workingDir", ""),
             "mounts": [
                 {
@@ -174,12 +165,10 @@ class _Maker:
             "cpu": _amount(wanted.get("cpu"), thousandths=True),
             "memory": _amount(wanted.get("memory")),
             "gpus": sum(_amount(v) for k, v in wanted.items() if k.endswith("/gpu")),
-            "cpu_limit": _amount(resources.get("limits", {}).get("cpu"), thousandths=True),
-            "memory_limit": _amount(resources.get("limits", {}).get("memory")),
             "termination_path": container.get("terminationMessagePath", TERMINATION_PATH),
         }
 
-    def _env(self, container: Json, where: str, index: int) -> Iterable[Json]:
+    def _env(self, container: Json, where: str) -> Iterable[Json]:
         for entry in container.get("env", ()):
             source = entry.get("valueFrom")
             if not source:
@@ -197,7 +186,6 @@ class _Maker:
                 if found is not None:
                     value = found.decode("utf-8", "replace")
                     yield {"name": entry["name"], "value": value, "literal": True}
-        yield {"name": "JOB_COMPLETION_INDEX", "value": str(index), "literal": True}
 
     def _env_from(self, container: Json, where: str) -> Iterable[Json]:
         for source in container.get("envFrom", ()):

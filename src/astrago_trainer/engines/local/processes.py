@@ -10,20 +10,12 @@ import os
 import signal
 
 MARK = "ASTRAGO_CONTAINER"
-
-
-def members(mark: str, session: int) -> list[int]:
-    """The processes of the container with this mark, whose first process began this session."""
-    wanted = f"\0{MARK}={mark}\0".encode()
-    return [pid for pid in _all() if _belongs(pid, wanted, session)]
+_NO_SESSION = -1
 
 
 def signal_all(mark: str, session: int, number: int) -> int:
-    """Sends the signal to all of them; returns how many there were."""
-    found = members(mark, session)
-    for pid in found:
-        _send(pid, mark, session, number)
-    return len(found)
+    """To all processes of the container with this mark, whose first process began this session; says how many."""
+    return _send(f"\0{MARK}={mark}\0".encode(), session, number)
 
 
 def kill_all(mark: str, session: int) -> None:
@@ -35,35 +27,27 @@ def kill_all(mark: str, session: int) -> None:
 
 def kill_marked(prefix: str) -> None:
     """Ends what is left of a job whose supervisor is gone: everything whose mark begins so."""
-    wanted = f"\0{MARK}={prefix}".encode()
-    while found := [pid for pid in _all() if _belongs(pid, wanted, -1)]:
-        for pid in found:
-            _send_checked(pid, wanted, -1, signal.SIGKILL)
-
-
-def _all() -> list[int]:
-    return [
-        int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()
-    ]
-
-
-def _send(pid: int, mark: str, session: int, number: int) -> None:
-    _send_checked(pid, f"\0{MARK}={mark}\0".encode(), session, number)
-
-
-def _send_checked(pid: int, wanted: bytes, session: int, number: int) -> None:
-    """Through a handle, checked after it is held: the pid may have come to mean another process."""
-    try:
-        handle = os.pidfd_open(pid)
-    except OSError:
-        return
-    try:
-        if _belongs(pid, wanted, session):
-            signal.pidfd_send_signal(handle, number)
-    except ProcessLookupError:
+    while _send(f"\0{MARK}={prefix}".encode(), _NO_SESSION, signal.SIGKILL):
         pass
-    finally:
-        os.close(handle)
+
+
+def _send(mark: bytes, session: int, number: int) -> int:
+    """Through handles, checked after they are held: a pid may have come to mean another process."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    found = [pid for pid in pids if pid != os.getpid() and _belongs(pid, mark, session)]
+    for pid in found:
+        try:
+            handle = os.pidfd_open(pid)
+        except OSError:
+            continue
+        try:
+            if _belongs(pid, mark, session):
+                signal.pidfd_send_signal(handle, number)
+        except ProcessLookupError:
+            pass
+        finally:
+            os.close(handle)
+    return len(found)
 
 
 def _belongs(pid: int, mark: bytes, session: int) -> bool:

@@ -15,7 +15,13 @@ from collections.abc import Callable
 from typing import Any
 
 from astrago_trainer.engines.local import kernel
-from astrago_trainer.engines.local.addresses import address, names, use_own_ports, write_hosts
+from astrago_trainer.engines.local.addresses import (
+    addresses,
+    names,
+    pod_name,
+    use_own_ports,
+    write_hosts,
+)
 from astrago_trainer.engines.local.container import Start, start
 from astrago_trainer.engines.local.env import container_env, expand
 from astrago_trainer.engines.local.folder import JobFolder, identity, read_json, write_json
@@ -37,6 +43,7 @@ from astrago_trainer.engines.local.volumes import make_volumes, remove_volumes
 
 Json = dict[str, Any]
 
+INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 TURN_SECONDS = 1.0
 """How often a job in the queue looks whether it is its turn."""
@@ -56,6 +63,8 @@ class Supervisor:
         self._attempt: int = known.get("attempt", 0) + again
         self._restarts: int = known.get("restarts", 0) + (again if known.get("is_failure") else 0)
         self._has_view: bool = settings["isolation"] == "view"
+        self._addresses = addresses(self._plan, has_view=self._has_view)
+        self._names = names(self._plan, self._addresses)
         self._groups: list[GroupRun] = []
         self._granted: Json = {"gpus": [], "ports": []}
         self._ledger = Ledger(settings["ledger"], settings["machine"], settings["table"])
@@ -81,16 +90,21 @@ class Supervisor:
     # --- room on this machine
 
     def _enter_queue(self) -> None:
-        pods = [pod for group in self._plan["groups"] for pod in group["pods"]]
-        containers = [each for pod in pods for each in pod["containers"]]
-        needs = {key: sum(each[key] for each in containers) for key in ("cpu", "memory", "gpus")}
+        needs = {
+            key: sum(
+                group["count"] * container[key]
+                for group in self._plan["groups"]
+                for container in group["pod"]["containers"]
+            )
+            for key in ("cpu", "memory", "gpus")
+        }
         self._ledger.enter(self._plan["uid"], self._settings["who"], needs)
         self._take_turn()
 
     def _take_turn(self) -> None:
         if self._groups or self._is_over or self._after_stop is not None:
             return
-        ports = 1 + max((len(group["pods"]) for group in self._plan["groups"]), default=0)
+        ports = 1 + max((group["count"] for group in self._plan["groups"]), default=0)
         granted = self._ledger.take(self._plan["uid"], ports=ports)
         if isinstance(granted, str):
             self._set("Queued", "NoRoom", granted)
@@ -110,26 +124,30 @@ class Supervisor:
         free = list(self._granted["gpus"])
         mark = f"{self._plan['uid']}/{self._attempt}"
         for group in self._groups:
-            for plan in group.plan["pods"]:
+            for index in range(group.plan["count"]):
+                plan = self._pod_plan(group.plan, index)
                 folder = self._folder.pod(self._attempt, plan["name"])
-                pod = PodRun(self._with_attempt(plan), group, mark, folder)
+                pod = PodRun(plan, group, mark, folder)
                 count = sum(each["gpus"] for each in plan["containers"])
                 pod.gpus, free = free[:count], free[count:]
                 group.pods.append(pod)
         self._set("Pending", "Starting", f"attempt {self._attempt} starts")
         self._start_groups()
 
-    def _with_attempt(self, pod: Json) -> Json:
-        """What only the start of an attempt knows."""
-        number = str(self._attempt)
+    def _pod_plan(self, group: Json, index: int) -> Json:
+        """The group's pod with its index, and what only the start of an attempt knows."""
+        pod, name = group["pod"], pod_name(self._plan, group, index)
+        own = {INDEX_LABEL: str(index), RESTART_LABEL: str(self._attempt)}
         return {
             **pod,
+            "name": name,
+            "index": index,
             "namespace": self._plan["namespace"],
-            "uid": f"{self._plan['uid']}-{number}-{pod['index']}",
+            "uid": f"{self._plan['uid']}-{self._attempt}-{index}",
             "node": self._settings["node"],
-            "address": address(self._plan, pod, has_view=self._has_view),
-            "labels": {**pod["labels"], RESTART_LABEL: number},
-            "annotations": {**pod["annotations"], RESTART_LABEL: number},
+            "address": self._addresses[name],
+            "labels": {**pod["labels"], **own},
+            "annotations": {**pod["annotations"], **own},
         }
 
     def _start_groups(self) -> None:
@@ -186,7 +204,7 @@ class Supervisor:
             os.makedirs(pod.folder, exist_ok=True)
             claims = self._settings["claims"]
             pod.volumes = make_volumes(pod.plan, pod.folder, claims, can_mount=self._has_view)
-            write_hosts(f"{pod.folder}/hosts", self._plan, has_view=self._has_view)
+            write_hosts(f"{pod.folder}/hosts", self._names)
         except OSError as error:
             self._end_pod(pod, 128, "VolumeFailed", str(error))
             return
@@ -226,7 +244,7 @@ class Supervisor:
         what.env = self._env(container, what.scratch, message)
         what.command = [expand(word, what.env) for word in plan["command"]]
         if not self._has_view:
-            translate(what, names(self._plan, has_view=False))
+            translate(what, self._names)
         return what
 
     def _env(self, container: Container, scratch: str, message: str) -> dict[str, str]:
@@ -240,6 +258,7 @@ class Supervisor:
             "ASTRAGO_TERMINATION_LOG": message,
         }
         env = container_env(plan["env"], pod.plan, before)
+        env["JOB_COMPLETION_INDEX"] = str(pod.plan["index"])
         if self._settings["machine"]["gpus"]:
             env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, pod.gpus))
         ports = self._granted["ports"]
