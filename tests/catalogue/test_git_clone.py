@@ -110,7 +110,7 @@ def test_a_folder_with_anything_else_in_it_is_left_alone(name, clone, server, tm
     precious.write_text("[core]\n")
     done = clone(GIT_SYNC_REPO=repository(server))
     assert done.returncode == 1
-    assert "is not empty and holds no earlier clone of this container" in done.stderr
+    assert "is not empty and holds no earlier clone of this container" in done.stdout
     assert precious.read_text() == "[core]\n"
 
 
@@ -127,7 +127,7 @@ def test_a_folder_with_anything_else_in_it_is_left_alone(name, clone, server, tm
 def test_what_went_wrong_can_be_read(address, branch, message, clone, server):
     done = clone(GIT_SYNC_REPO=repository(server, address), GIT_SYNC_BRANCH=branch)
     assert done.returncode == 1
-    last = done.stderr.splitlines()[-1]
+    last = done.stdout.splitlines()[-1]
     assert last.startswith("git-clone: ")
     assert message in last
 
@@ -143,8 +143,8 @@ def test_what_went_wrong_can_be_read(address, branch, message, clone, server):
 def test_a_host_that_is_not_there_is_named(address, message, clone):
     done = clone(GIT_SYNC_REPO=address)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("git-clone: ")
-    assert message in done.stderr
+    assert done.stdout.splitlines()[-1].startswith("git-clone: ")
+    assert message in done.stdout
 
 
 def test_a_redirect_is_not_followed(clone, server):
@@ -292,7 +292,7 @@ def test_a_hostile_repository_is_refused_and_runs_nothing(shell, text, clone, se
     local = server.certificate.parent / "repositories" / "code.git"
     done = clone(shell, GIT_SYNC_REPO=text.format(canary=canary, local=local))
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("git-clone: ")
+    assert done.stdout.splitlines()[-1].startswith("git-clone: ")
     assert not canary.exists()
     assert not (tmp_path / "git").exists() or not list((tmp_path / "git").iterdir())
 
@@ -305,7 +305,7 @@ def test_a_hostile_branch_is_refused_and_runs_nothing(shell, text, clone, server
         shell, GIT_SYNC_REPO=repository(server), GIT_SYNC_BRANCH=text.format(canary=canary)
     )
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("git-clone: ")
+    assert done.stdout.splitlines()[-1].startswith("git-clone: ")
     assert not canary.exists()
     assert not (tmp_path / "git").exists() or not list((tmp_path / "git").iterdir())
 
@@ -314,14 +314,14 @@ def test_a_hostile_branch_is_refused_and_runs_nothing(shell, text, clone, server
 def test_a_folder_that_is_no_plain_absolute_path_is_refused(root, clone, server):
     done = clone(GIT_SYNC_REPO=repository(server), GIT_SYNC_ROOT=root)
     assert done.returncode == 1
-    assert "must be a plain absolute path" in done.stderr
+    assert "must be a plain absolute path" in done.stdout
 
 
 @pytest.mark.parametrize("limit", ["-1", "0", "ten", "1; touch canary", "9999999"])
 def test_a_time_limit_that_is_no_number_is_refused(limit, clone, server):
     done = clone(GIT_SYNC_REPO=repository(server), GIT_SYNC_TIMEOUT=limit)
     assert done.returncode == 1
-    assert "must be a number of seconds" in done.stderr
+    assert "must be a number of seconds" in done.stdout
 
 
 def test_the_transports_are_not_taken_from_the_environment(clone, server, tmp_path):
@@ -335,14 +335,14 @@ def test_the_transports_are_not_taken_from_the_environment(clone, server, tmp_pa
         GIT_CONFIG_VALUE_0="https://rewritten.invalid/code.git",
     )
     assert done.returncode == 1
-    assert "transport 'file' not allowed" in done.stderr
+    assert "transport 'file' not allowed" in done.stdout
 
 
 @pytest.mark.parametrize("shell", POSIX_SHELLS)
 def test_a_server_that_never_answers_is_given_up(shell, clone, server):
     done = clone(shell, GIT_SYNC_REPO=repository(server, f"{HANG}/x.git"), GIT_SYNC_TIMEOUT="1")
     assert done.returncode == 1
-    assert done.stderr.endswith("after 1 s (GIT_SYNC_TIMEOUT)\n")
+    assert done.stdout.endswith("after 1 s (GIT_SYNC_TIMEOUT)\n")
 
 
 @pytest.mark.parametrize("shell", POSIX_SHELLS)

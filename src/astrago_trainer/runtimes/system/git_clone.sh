@@ -12,7 +12,7 @@ say() {
   printf 'git-clone: %s\n' "$1"
 }
 fail() {
-  say "$1" >&2
+  say "$1"
   exit 1
 }
 
@@ -85,7 +85,7 @@ child=$!
 code=0
 wait "$child" || code=$?
 child=''
-without_credentials < "$messages" >&2
+without_credentials < "$messages"
 
 if [ "$code" -ne 0 ]; then
   said=$(cat "$messages")

@@ -48,7 +48,7 @@ fi
 tf_file=${TF_CONFIG_FILE:-/shared-env/tf_config.env}
 if [ ! -r "$tf_file" ]; then
   echo "There is no $tf_file: set NUM_WORKERS of the init container tf-config-generator" \
-    "to the numNodes of the TrainJob." >&2
+    "to the numNodes of the TrainJob."
   exit 1
 fi
 # shellcheck source=/dev/null

@@ -55,7 +55,7 @@ for astrago_name in PET_NODE_RANK PET_NNODES PET_MASTER_ADDR PET_MASTER_PORT; do
 done
 if [ -n "$astrago_missing" ]; then
   echo "PyTorch setup failed: not set:$astrago_missing. The Trainer sets them when the runtime has" \
-    "mlPolicy.torch and the TrainJob has spec.trainer." >&2
+    "mlPolicy.torch and the TrainJob has spec.trainer."
   exit 1
 fi
 # One process per node, whatever PET_NPROC_PER_NODE says: without a GPU the Trainer puts the number

@@ -1,8 +1,10 @@
 # TF_CONFIG of this worker: all workers by their lasting host names, and which of them this one is.
 # Reads NUM_WORKERS, else PET_NNODES, else 1; JOB_COMPLETION_INDEX, else the end of the host name;
-# NAMESPACE (default), TF_PORT (2222). Every value is checked, because the result is quoted text.
+# NAMESPACE (default), TF_PORT (2222). TF_ADDRESSES, host:port of each worker, goes before host names
+# and port. Every value is checked, because the result is quoted text. All is said on one stream: a
+# pod's log does not keep the order between two.
 tf_fail() {
-  printf 'TF_CONFIG generation failed: %s\n' "$1" >&2
+  printf 'TF_CONFIG generation failed: %s\n' "$1"
   exit 1
 }
 tf_number() {
@@ -33,9 +35,15 @@ tf_name 'the namespace' "$tf_namespace"
 tf_name 'the job' "$tf_job"
 if [ "$tf_workers" -lt 1 ]; then tf_fail 'there must be at least 1 worker'; fi
 if [ "$tf_port" -lt 1 ] || [ "$tf_port" -gt 65535 ]; then tf_fail "TF_PORT $tf_port is no port"; fi
-tf_hosts='' tf_next=0
+case ${TF_ADDRESSES:-} in
+  *[!abcdefghijklmnopqrstuvwxyz0123456789.:,-]*) tf_fail "TF_ADDRESSES '$TF_ADDRESSES' is no list of host:port" ;;
+esac
+tf_given=${TF_ADDRESSES:-}, tf_hosts='' tf_next=0
 while [ "$tf_next" -lt "$tf_workers" ]; do
-  tf_address="$tf_job-node-0-$tf_next.$tf_job.$tf_namespace.svc.cluster.local:$tf_port"
+  tf_address=${tf_given%%,*} tf_given=${tf_given#*,}
+  if [ -z "$tf_address" ]; then
+    tf_address="$tf_job-node-0-$tf_next.$tf_job.$tf_namespace.svc.cluster.local:$tf_port"
+  fi
   tf_hosts="$tf_hosts${tf_hosts:+,}\"$tf_address\""
   tf_next=$((tf_next + 1))
 done
