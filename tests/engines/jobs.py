@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ _numbers = itertools.count()
 
 
 def a_handle(name: str = "job") -> Handle:
-    return Handle("team", name, f"uid{next(_numbers)}")
+    """Unique on this machine: processes are told apart by the uid of their job."""
+    return Handle("team", name, f"{os.getpid()}-{next(_numbers)}")
 
 
 def effective(

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from tests.engines.jobs import a_handle, effective, until, until_over
+from tests.engines.jobs import PATIENCE, a_handle, effective, until, until_over
 
 from astrago_trainer.core.lifecycle import Phase
 from astrago_trainer.engines.base import EngineUnavailable, Handle
@@ -150,3 +150,24 @@ def test_the_fake_engine_makes_the_trouble_it_is_told_to():
     done, lost = asyncio.run(scenario())
 
     assert (done.phase, lost.is_gone) == (RUNNING, True)
+
+
+def test_changes_name_the_jobs_of_which_there_are_news(engine):
+    async def scenario():
+        handle, other = a_handle(), a_handle("other")
+        news = engine.changes()
+        first = asyncio.ensure_future(anext(news))
+        await asyncio.sleep(0)  # the step that begins to listen
+        await engine.apply(handle, effective("exit 0"))
+        async with asyncio.timeout(PATIENCE):
+            named = {await first}
+            await finish(engine, handle)
+            await engine.apply(other, effective("exit 0"))
+            while other not in named:
+                named.add(await anext(news))
+        await news.aclose()
+        await finish(engine, other)
+        return handle, other, named
+
+    handle, other, named = asyncio.run(scenario())
+    assert named == {handle, other}

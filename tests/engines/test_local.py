@@ -5,7 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
+import struct
+import subprocess
+import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +21,8 @@ from astrago_trainer.core.lifecycle import Phase
 from astrago_trainer.engines.base import EngineRejected
 from astrago_trainer.engines.local.engine import LocalEngine
 from astrago_trainer.engines.local.folder import read_json
+from astrago_trainer.engines.local.limits import Limits
+from astrago_trainer.logs.layout import find_logs
 
 ONCE = {"restartPolicy": "Never"}
 GROUP = {"pod": ONCE, "job": {"backoffLimit": 0}}
@@ -192,7 +199,8 @@ def test_one_failure_starts_the_whole_group_again_up_to_the_limit(engine):
     seen, folder = run(engine, job)
 
     assert (seen.phase, seen.reason, seen.attempt) == (Phase.FAILED, "ReachedMaxRestarts", 2)
-    assert [log(folder, attempt=n) for n in range(3)] == [f"attempt {n}\n" for n in range(3)]
+    logs = [log(folder, attempt=n, rank=1) for n in range(3)]
+    assert logs == [f"attempt {n}\n" for n in range(3)]
 
 
 @pytest.mark.req("M133")
@@ -303,3 +311,161 @@ def processes_of(handle) -> list[str]:
         except OSError:
             continue
     return found
+
+
+def test_logs_stay_when_the_job_is_stopped_and_nothing_else_does(engine):
+    async def scenario():
+        handle = a_handle()
+        await engine.apply(handle, effective("echo hello"))
+        await until_over(engine, handle)
+        await engine.stop(handle)
+        return engine.logs(handle)
+
+    folder = asyncio.run(scenario())
+    assert [path.name for path in folder.iterdir()] == ["logs"]
+    assert log(folder) == "hello\n"
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr", "fd/1"])
+def test_a_script_that_opens_its_output_anew_does_not_cut_the_log_off(engine, name):
+    script = f"echo first; echo second > /dev/{name}; echo third >> /dev/{name}; echo fourth"
+    _, folder = run(engine, effective(script))
+    assert log(folder) == "first\nsecond\nthird\nfourth\n"
+
+
+def test_a_log_has_its_index_of_times(engine):
+    before = time.time()
+    _, folder = run(engine, effective("echo one; head -c 200000 /dev/zero | tr '\\0' x; echo"))
+    index = find_logs(Path(folder))[0].path.with_name("node.log.idx")
+    data = index.read_bytes()[16:]
+    marks = [struct.unpack("<qq", data[at : at + 16]) for at in range(0, len(data), 16)]
+    assert marks[-1][1] == 200005
+    assert before <= marks[-1][0] / 1e9 <= time.time()
+
+
+def test_a_hundred_thousand_lines_are_all_there(engine):
+    _, folder = run(engine, effective("seq 100000; exit 3", **GROUP))
+    assert log(folder) == "".join(f"{number}\n" for number in range(1, 100001))
+
+
+def test_output_is_kept_although_the_process_is_killed_right_after_it(engine):
+    _, folder = run(engine, effective("seq 20000; kill -9 $$$$", **GROUP))
+    assert log(folder).endswith("19999\n20000\n")
+
+
+def test_mounts_that_are_read_only_are(viewed):
+    volumes = [
+        {"name": "claim", "persistentVolumeClaim": {"claimName": "data", "readOnly": True}},
+        {"name": "map", "configMap": {"name": "settings"}},
+        {"name": "mine", "persistentVolumeClaim": {"claimName": "data"}},
+    ]
+    mounts = [
+        {"name": "claim", "mountPath": "/read"},
+        {"name": "map", "mountPath": "/map"},
+        {"name": "map", "mountPath": "/etc/one-file", "subPath": "a"},
+        {"name": "mine", "mountPath": "/write"},
+    ]
+    script = "cat /etc/one-file; for x in /read /map /write; do (> $x/new) 2>/dev/null && echo $x; done; :"
+    job = effective(
+        script,
+        container={"volumeMounts": mounts},
+        pod={"volumes": volumes},
+        objects=(config_map(a="text of a\n"),),
+    )
+    seen, folder = run(viewed, job)
+    assert (seen.phase, log(folder)) == (Phase.COMPLETE, "text of a\n/write\n")
+
+
+LIMITED = pytest.mark.skipif(bool(Limits().trouble), reason="control groups cannot be made here")
+
+
+@LIMITED
+def test_memory_is_limited_and_the_end_is_told_with_the_limit(engine):
+    limits = {"resources": {"limits": {"memory": "64Mi"}}}
+    seen, _ = run(engine, effective("head -c 500M /dev/zero | tail", container=limits, **GROUP))
+    assert seen.phase is Phase.FAILED
+    assert "out of memory at its limit of 64 MiB (OOMKilled)" in seen.message
+    assert seen.pods[0].reason == "OOMKilled"
+    assert_no_groups_left()
+
+
+@LIMITED
+def test_cpu_is_limited(viewed):
+    limits = {"resources": {"limits": {"cpu": "200m"}}}
+    script = "timeout 1 bash -c 'while :; do :; done'; times"
+    seen, folder = run(viewed, effective(script, container=limits))
+    used = float(re.findall(r"m([\d.]+)s", log(folder))[2])
+    assert seen.phase is Phase.COMPLETE
+    assert used < 0.5
+
+
+@LIMITED
+def test_a_fork_bomb_ends_at_the_limit_of_processes_and_nothing_is_left(engine):
+    bomb = "bomb() { bomb | bomb & sleep 1000; }; bomb 2>/dev/null; sleep 1000"
+
+    async def scenario():
+        handle = a_handle()
+        grace = {"terminationGracePeriodSeconds": 0}
+        await engine.apply(handle, effective(bomb, pod=grace))
+        group = "/astrago~" + handle.uid
+        await until(engine, handle, lambda _: len(processes_in(group)) > 3000)
+        await engine.stop(handle)
+        return processes_in(group)
+
+    assert asyncio.run(scenario()) == []
+    assert_no_groups_left()
+
+
+def processes_in(group: str) -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cgroup"):
+        with suppress(OSError):
+            if group in path.read_text():
+                found.append(path.parent.name)
+    return found
+
+
+def assert_no_groups_left() -> None:
+    mine = f"astrago~{os.getpid()}-"
+    assert [path for path in Path("/sys/fs/cgroup").rglob("astrago~*") if mine in path.name] == []
+
+
+@pytest.mark.parametrize("how", ["setsid", "setsid env -i"])
+def test_a_process_that_leaves_its_parents_and_its_session_ends_with_the_container(engine, how):
+    if "env -i" in how and Limits().trouble:
+        pytest.skip("without control groups a process can hide its mark")
+    script = f"({how} bash -c 'sleep 1000 & sleep 1000' &) ; sleep 0.2; exit 0"
+    seen, folder = run(engine, effective(script))
+    assert seen.phase is Phase.COMPLETE
+    uid = Path(folder).name.partition("-")[2]
+    assert processes_in("/astrago~" + uid) == []
+
+
+def test_a_full_disk_for_logs_does_not_end_the_training(tmp_path):
+    """The data folder on a small tmpfs: the log has no room, the status waits for some."""
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", small]).returncode:
+        pytest.skip("no right to mount")
+    try:
+        engine = LocalEngine(small / "data", isolation="plain")
+        go_on = tmp_path / "go-on"
+        script = f"head -c 4000000 /dev/zero; until [ -e {go_on} ]; do sleep 0.05; done; echo end"
+
+        async def scenario():
+            handle = a_handle()
+            await engine.apply(handle, effective(script))
+            log_file = engine.logs(handle) / "logs/0/job-node-0-0/node.log"
+            full = lambda _: log_file.exists() and os.statvfs(small).f_bavail == 0  # noqa: E731
+            await until(engine, handle, full)
+            os.truncate(log_file, 0)
+            go_on.touch()
+            return await until_over(engine, handle), log_file.read_text()
+
+        seen, text = asyncio.run(scenario())
+        assert seen.phase is Phase.COMPLETE
+        assert re.search(r"\[astrago: \d+ bytes could not be written\]\n", text)
+        assert text.endswith("end\n")
+        assert any("cannot be written: No space left" in event.message for event in seen.events)
+    finally:
+        subprocess.run(["umount", "-l", small], check=True)

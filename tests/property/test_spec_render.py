@@ -68,6 +68,8 @@ requests = st.fixed_dictionaries(
         "max_restarts": st.integers(0, 20),
         "suspend": st.booleans(),
         "working_dir": st.sampled_from(["/a b", "/data/$(X)"]),
+        "checkpoints": st.sampled_from(["/checkpoints", "/data/$(X)"]),
+        "resume_from": st.sampled_from(["/data/old/step-7"]),
         "code": st.dictionaries(keys, texts, min_size=1).map(
             lambda table: {"files": {"train.py": "", **{f"p/{k}": v for k, v in table.items()}}}
         ),

@@ -7,9 +7,10 @@ cannot do it does not declare, and nobody calls it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from astrago_trainer.core.errors import AstragoError
@@ -42,9 +43,15 @@ class Effective:
     job_set: Json
     """With its defaults, as the preview shows it."""
     objects: tuple[Json, ...] = ()
-    """What its pods refer to: ConfigMaps and Secrets of the job's namespace."""
+    """What was rendered: ConfigMaps and Secrets that its pods refer to, a runtime of its own, the TrainJob.
+
+    A cluster is given these and makes the JobSet itself; on one machine the JobSet is run, and only what pods refer to
+    is looked up here.
+    """
     suspend: bool = False
     deadline_seconds: int | None = None
+    beside: tuple[Json, ...] = ()
+    """What the operator makes beside the JobSet: host file and keys of an MPI job. A cluster's makes them itself."""
 
 
 class PodPhase(StrEnum):
@@ -126,8 +133,19 @@ class Engine(Protocol):
     async def stop(self, handle: Handle) -> None:
         """Ends the job and forgets it, with the grace its pods are given; stopping what is gone is fine.
 
-        Returns when nothing of it runs any more.
+        Returns when nothing of it runs any more. Its logs stay: they are history, and not the engine's to remove.
         """
+        ...
+
+    def changes(self) -> AsyncIterator[Handle]:
+        """Names every job of which something may have changed, from the first step on; not what is so already.
+
+        One name may stand for several changes. Who was not there for a while has to look at all jobs once.
+        """
+        ...
+
+    def logs(self, handle: Handle) -> Path:
+        """The folder that `astrago_trainer.logs` reads; it need not be there yet."""
         ...
 
 

@@ -6,8 +6,9 @@ For tests of everything that stands on an engine, and for looking at a page full
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import ClassVar
 
 from astrago_trainer.core.lifecycle import Phase, is_terminal
@@ -44,7 +45,10 @@ class FakeEngine:
     abilities: frozenset[Ability] = frozenset(Ability)
     trouble: Trouble = field(default_factory=Trouble)
     calls: list[tuple[str, Handle]] = field(default_factory=list)
+    data: Path = Path("fake")
+    """Where logs would be."""
     _jobs: dict[Handle, tuple[Effective, Observation]] = field(default_factory=dict)
+    _listeners: set[asyncio.Queue[Handle]] = field(default_factory=set)
 
     async def apply(self, handle: Handle, effective: Effective) -> None:
         async with _Call(self, "apply", handle):
@@ -54,7 +58,7 @@ class FakeEngine:
             phase = Phase.SUSPENDED if effective.suspend else Phase.RUNNING
             before = GONE if known is None else known[1]
             after = replace(before, phase=phase, pods=() if effective.suspend else _pods(effective))
-            self._jobs[handle] = (effective, self._told(after, phase.value))
+            self._set(handle, effective, self._told(after, phase.value))
 
     async def observe(self, handle: Handle) -> Observation:
         async with _Call(self, "observe", handle):
@@ -63,6 +67,19 @@ class FakeEngine:
     async def stop(self, handle: Handle) -> None:
         async with _Call(self, "stop", handle):
             self._jobs.pop(handle, None)
+            self._tell(handle)
+
+    async def changes(self) -> AsyncIterator[Handle]:
+        queue: asyncio.Queue[Handle] = asyncio.Queue()
+        self._listeners.add(queue)
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            self._listeners.discard(queue)
+
+    def logs(self, handle: Handle) -> Path:
+        return self.data / handle.namespace / f"{handle.name}-{handle.uid}"
 
     def finish(self, handle: Handle, phase: Phase = Phase.COMPLETE, reason: str = "") -> None:
         """The job ends, well or not."""
@@ -70,11 +87,20 @@ class FakeEngine:
         ended = PodPhase.SUCCEEDED if phase is Phase.COMPLETE else PodPhase.FAILED
         pods = tuple(replace(pod, phase=ended) for pod in before.pods)
         after = replace(before, phase=phase, reason=reason, pods=pods)
-        self._jobs[handle] = (effective, self._told(after, phase.value))
+        self._set(handle, effective, self._told(after, phase.value))
 
     def lose(self, handle: Handle) -> None:
         """The job is gone, as if somebody had removed it behind our back."""
         del self._jobs[handle]
+        self._tell(handle)
+
+    def _set(self, handle: Handle, effective: Effective, observation: Observation) -> None:
+        self._jobs[handle] = (effective, observation)
+        self._tell(handle)
+
+    def _tell(self, handle: Handle) -> None:
+        for queue in self._listeners:
+            queue.put_nowait(handle)
 
     @staticmethod
     def _told(observation: Observation, reason: str) -> Observation:

@@ -11,10 +11,12 @@ import os
 import struct
 from bisect import bisect_left
 from collections.abc import Callable
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from astrago_trainer.logs.layout import index_path, open_log
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MAGIC = b"astrago-logidx1\n"
 RECORD = struct.Struct("<qq")

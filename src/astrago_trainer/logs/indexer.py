@@ -7,18 +7,21 @@ disk) is kept in `trouble` and tried again with the next record, and never reach
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from astrago_trainer.logs.index import EVERY_BYTES, EVERY_SECONDS, MAGIC, RECORD, count_marks
-from astrago_trainer.logs.layout import index_path
+from astrago_trainer.logs.layout import INDEX_SUFFIX
 from astrago_trainer.logs.watch import TICK
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Indexer:
     """The index of one log, continued where it ended."""
 
-    def __init__(self, log: Path) -> None:
-        self._log = log
+    def __init__(self, log: str | Path) -> None:
+        self._log = os.fspath(log)
         self._fd: int | None = None
         self._count = 0
         self._time = 0
@@ -90,7 +93,7 @@ class Indexer:
         if self._fd is None:
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             try:
-                self._fd = os.open(index_path(self._log), flags, 0o600)
+                self._fd = os.open(self._log + INDEX_SUFFIX, flags, 0o600)
             except OSError as error:
                 self.trouble = error
                 return None
@@ -114,6 +117,6 @@ class Indexer:
 
     def _log_size(self) -> int:
         try:
-            return self._log.stat().st_size
+            return os.stat(self._log).st_size
         except FileNotFoundError:
             return 0

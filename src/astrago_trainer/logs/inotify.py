@@ -9,11 +9,14 @@ import ctypes
 import os
 import struct
 from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MODIFY = 0x00000002
 ATTRIB = 0x00000004
+CLOSE_WRITE = 0x00000008
 MOVED_TO = 0x00000080
 CREATE = 0x00000100
 DELETE = 0x00000200
@@ -46,7 +49,7 @@ class Inotify:
     def fileno(self) -> int:
         return self._fd
 
-    def add_watch(self, path: Path, mask: int) -> int:
+    def add_watch(self, path: str | Path, mask: int) -> int:
         """The number that events of this path will carry; the same for a file that is watched already."""
         return self._call(
             "inotify_add_watch", self._fd, os.fsencode(path), ctypes.c_uint32(mask), path=path
@@ -69,7 +72,7 @@ class Inotify:
             os.close(self._fd)
             self._fd = -1
 
-    def _call(self, name: str, *arguments: object, path: Path | None = None) -> int:
+    def _call(self, name: str, *arguments: object, path: str | Path | None = None) -> int:
         result: int = getattr(self._libc, name)(*arguments)
         if result < 0:
             number = ctypes.get_errno()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
-from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
+
+if TYPE_CHECKING:  # the supervisor of a job starts with this module and has no time for pathlib
+    from pathlib import Path
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".idx"
@@ -28,9 +30,14 @@ class LogName(NamedTuple):
 
 def log_path(job: Path, attempt: int, pod: str, container: str) -> Path:
     """Raises InvalidRequest for names that would lead elsewhere."""
+    return job / place_in_job(attempt, pod, container)
+
+
+def place_in_job(attempt: int, pod: str, container: str) -> str:
+    """The same, seen from the folder of the job."""
     if attempt < 0 or not (_is_plain(pod) and _is_plain(container)):
         _refuse(attempt, pod, container)
-    return job / "logs" / str(attempt) / pod / f"{container}{LOG_SUFFIX}"
+    return f"logs/{attempt}/{pod}/{container}{LOG_SUFFIX}"
 
 
 def find_logs(job: Path, attempt: int | None = None) -> list[LogName]:
@@ -54,12 +61,12 @@ def position_path(log: Path) -> Path:
     return log.with_name(log.name + POSITION_SUFFIX)
 
 
-def create_log(path: Path) -> int:
+def create_log(path: str | Path) -> int:
     """A descriptor to become stdout and stderr of a process; what was in the file before stays.
 
     Appending is what lets several processes write one file without losing a line to each other.
     """
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
     return os.open(path, flags, 0o600)
 
@@ -81,7 +88,7 @@ def open_log(path: Path) -> int | None:
 
 
 def _refuse(attempt: int, pod: str, container: str) -> NoReturn:
-    # Here, because the supervisor starts with this module and has no time for dataclasses.
+    # Here, because the supervisor has no time for dataclasses either.
     from astrago_trainer.core.errors import InvalidRequest, Problem
 
     problems = [

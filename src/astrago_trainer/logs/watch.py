@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import os
 import select
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from astrago_trainer.logs import inotify
 from astrago_trainer.logs.inotify import Event, Inotify
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TICK = 0.02
 """Seconds between two looks at a file that grows: 50 batches a second look live to people."""
@@ -36,7 +40,7 @@ class Watched:
 
     __slots__ = ("due", "looked", "path", "probe", "watch")
 
-    def __init__(self, path: Path, probe: Probe) -> None:
+    def __init__(self, path: str, probe: Probe) -> None:
         self.path = path
         self.probe = probe
         self.due: float | None = None
@@ -59,12 +63,12 @@ class Watcher:
     def fileno(self) -> int | None:
         return None if self._source is None else self._source.fileno()
 
-    def add(self, path: Path, probe: Probe, *, now: float) -> Watched:
+    def add(self, path: str | Path, probe: Probe, *, now: float) -> Watched:
         """Looks at once, and from then on whenever the file, or the folder, may have changed.
 
         A path that does not exist is waited for, through the nearest folder that does.
         """
-        watched = Watched(path.absolute(), probe)
+        watched = Watched(os.path.abspath(path), probe)
         self._all.add(watched)
         self._look(watched, now)
         return watched
@@ -149,19 +153,19 @@ class Watcher:
             return True
         if self._source is None or watched not in self._all:
             return False
-        missing: Path | None = None
+        missing: str | None = None
         target = watched.path
         while True:
             try:
                 watch = _add_watch(self._source, target, may_be_file=missing is None)
             except (FileNotFoundError, NotADirectoryError):
-                missing, target = target, target.parent
+                missing, target = target, os.path.dirname(target)
                 continue
             except OSError:  # ENOSPC: the user's watches are used up
                 return False
             watched.watch = watch
             self._by_watch.setdefault(watch, set()).add(watched)
-            if missing is None or not missing.exists():
+            if missing is None or not os.path.exists(missing):
                 return True
             # It appeared while we set the watch above it: go down again.
             self._disarm(watched)
@@ -179,7 +183,7 @@ class Watcher:
         watched.watch = None
 
 
-def _add_watch(source: Inotify, target: Path, *, may_be_file: bool) -> int:
+def _add_watch(source: Inotify, target: str, *, may_be_file: bool) -> int:
     """The kernel says which of both it is, at the moment of the watch: asked before, it could appear in between."""
     try:
         return source.add_watch(target, _FOLDER | inotify.ONLYDIR | inotify.ONESHOT)

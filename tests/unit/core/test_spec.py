@@ -644,6 +644,30 @@ class TestPlatform:
         assert (problem.path, problem.severity) == ("processes_per_node", "warning")
 
     @pytest.mark.req("M106")
+    @pytest.mark.parametrize(
+        ("volumes", "severity", "told"),
+        [
+            ([], "warning", "no volume is there"),
+            ([{"name": "b", "mount_path": "/c/x", "claim": "b"}], "warning", "no volume is there"),
+            ([{"name": "a", "mount_path": "/c", "empty_dir": {}}], "warning", "a is an empty_dir"),
+            ([{"name": "a", "mount_path": "/c/", "claim": "a"}], None, ""),
+            (
+                [
+                    {"name": "a", "mount_path": "/c", "claim": "a"},
+                    {"name": "b", "mount_path": "/c/run", "claim": "b", "read_only": True},
+                ],
+                "error",
+                "volume b is read-only",
+            ),
+        ],
+    )
+    def test_checkpoints_belong_on_a_volume_that_lasts(self, volumes, severity, told) -> None:
+        found = check_job_spec(a_spec(checkpoints="/c/run", volumes=volumes), a_platform())
+        assert [(p.path, p.severity) for p in found] == (
+            [("checkpoints", severity)] if severity else []
+        )
+        assert told in "".join(p.message for p in found)
+
     def test_shared_memory_that_does_not_fit_is_a_warning(self) -> None:
         spec = a_spec(shared_memory="32Gi", resources={"memory": "16Gi"})
         (problem,) = check_job_spec(spec, a_platform())

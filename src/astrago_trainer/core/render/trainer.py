@@ -14,6 +14,9 @@ from astrago_trainer.core.spec import JobSpec
 
 Json = dict[str, Any]
 
+RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"
+"""Of every pod: how often the whole group has started before."""
+
 _TRAINER: Path = ("spec", "trainer")
 
 
@@ -113,8 +116,19 @@ def _put_env(draft: Draft, spec: JobSpec, view: RuntimeView, container: Json) ->
     if folder is not None:
         source = "working_dir" if spec.working_dir is not None else ""
         own.append((WORKING_DIR, literal(folder, names), source))
+    for name, path, source in (
+        ("ASTRAGO_CHECKPOINT_DIR", spec.checkpoints, "checkpoints"),
+        ("ASTRAGO_RESUME_FROM", spec.resume_from, "resume_from"),
+    ):
+        if path is not None:
+            own.append((name, literal(path, names), source))
     for name, value, source in own:
         draft.put((*place, draft.count(place)), {"name": name, "value": value}, source)
+    if spec.checkpoints is not None:
+        # Which attempt saved a checkpoint is told in it; the launcher counts restarts by it.
+        reference = {"fieldPath": f"metadata.labels['{RESTART_LABEL}']"}
+        attempt = {"name": "ASTRAGO_ATTEMPT", "valueFrom": {"fieldRef": reference}}
+        draft.put((*place, draft.count(place)), attempt, "checkpoints")
 
 
 def _variables(spec: JobSpec, container: Json) -> set[str]:

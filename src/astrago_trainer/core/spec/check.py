@@ -24,6 +24,7 @@ def check_job_spec(spec: JobSpec, platform: Platform) -> tuple[Problem, ...]:
         *_check_trainer_version(spec, platform),
         *_check_processes(spec),
         *_check_shared_memory(spec),
+        *_check_checkpoints(spec),
     )
 
 
@@ -121,6 +122,35 @@ def _check_trainer_version(spec: JobSpec, platform: Platform) -> Iterator[Proble
             f"Trainer {version} takes a number only; found {spec.processes_per_node}.",
             "Leave it out: that is what it does then." if is_default else "Give the number.",
             severity="warning" if is_default else "error",
+        )
+
+
+def _check_checkpoints(spec: JobSpec) -> Iterator[Problem]:
+    """A checkpoint is worth what is left of it when a pod goes, and every rank has to see it."""
+    if spec.checkpoints is None:
+        return
+    folder = f"{normal_path(spec.checkpoints).rstrip('/')}/"
+    around = [
+        volume
+        for volume in spec.volumes
+        if folder.startswith(f"{normal_path(volume.mount_path).rstrip('/')}/")
+    ]
+    volume = max(around, key=lambda each: len(normal_path(each.mount_path)), default=None)
+    if volume is None or volume.empty_dir is not None:
+        found = "no volume is there" if volume is None else f"{volume.name} is an empty_dir"
+        yield Problem(
+            "checkpoints",
+            "FieldValueInvalid",
+            f"{spec.checkpoints} goes with the pod, and other nodes do not see it: {found}.",
+            "Mount a claim there.",
+            severity="warning",
+        )
+    elif volume.read_only or volume.config_map is not None or volume.secret is not None:
+        yield Problem(
+            "checkpoints",
+            "FieldValueInvalid",
+            f"nothing can be written to {spec.checkpoints}: volume {volume.name} is read-only.",
+            "Mount a claim there, without read_only.",
         )
 
 

@@ -216,6 +216,16 @@ class JobSpec(Model):
     working_dir: AbsolutePath | None = Field(
         None, description="Folder to run in; /workspace/code for code from git, else the image's."
     )
+    checkpoints: MountPath | None = Field(
+        None,
+        description="Folder for checkpoints, on a volume that all nodes share; the code finds it as "
+        "ASTRAGO_CHECKPOINT_DIR.",
+    )
+    resume_from: AbsolutePath | None = Field(
+        None,
+        description="A checkpoint, or a folder with checkpoints, of an earlier job to begin with; "
+        "the code finds it as ASTRAGO_RESUME_FROM.",
+    )
     max_restarts: Annotated[Count, Field(ge=0, le=10_000)] | None = Field(
         None, description="How often all nodes start again after a failure; else the runtime's."
     )

@@ -1,4 +1,4 @@
-"""Starts one container as a process: its view of the machine, its environment, its log as output.
+"""Starts one container as a process: its view of the machine, its environment, its output.
 
 The child is forked from the supervisor, which has one thread, and does everything between fork and exec itself. What
 keeps it from starting travels back through a pipe that closes by itself when the program has begun.
@@ -23,7 +23,7 @@ class Start:
     """Everything a container's process needs; plain values, decided before the fork."""
 
     __slots__ = (
-        "command", "env", "files", "folder", "group_files", "hostname", "log", "mark", "mounts", "scratch",
+        "command", "env", "files", "folder", "group_files", "hostname", "mark", "mounts", "output", "scratch",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -32,11 +32,12 @@ class Start:
         self.folder = ""
         """Working folder; empty for a scratch folder of its own."""
         self.mounts: list[tuple[str, str, bool]] = []
-        """Source, path, read-only."""
+        """Source, path, read-only; a source may be a single file, too."""
         self.files: list[tuple[str, str]] = []
         """Source, path of single files: host names, the termination message."""
         self.hostname = ""
-        self.log = ""
+        self.output = -1
+        """Where standard output and error go."""
         self.mark = ""
         self.scratch = ""
         self.group_files: list[str] = []
@@ -45,35 +46,58 @@ class Start:
 
 def start(what: Start, *, has_view: bool) -> tuple[int, int]:
     """The pid of the new process, and the pipe that tells of a failed start: empty when the program has begun."""
-    log = os.open(what.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
     told, tell = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
-        _run(what, log, tell, has_view)
-    os.close(log)
+        _run(what, tell, has_view)
     os.close(tell)
     return pid, told
 
 
-def _run(what: Start, log: int, tell: int, has_view: bool) -> None:
+def start_beside(
+    what: Start, command: list[str], streams: list[int], pid: int, *, has_view: bool
+) -> int:
+    """The pid of another process of a container that runs as `pid`: with its view, environment and limits."""
+    new = os.fork()
+    if new == 0:
+        try:
+            _prepare(what)
+            if has_view:
+                for kind in ("mnt", "uts"):
+                    kernel.enter_namespace(f"/proc/{pid}/ns/{kind}")
+            os.chdir(what.folder or what.scratch)
+            for number, stream in enumerate(streams):
+                os.dup2(stream, number)
+            os.execvpe(command[0], command, {**what.env, MARK: what.mark})  # noqa: S606 - a list of words
+        finally:
+            os._exit(126)
+    return new
+
+
+def _prepare(what: Start) -> None:
+    """In the child: a process of its own, in its group."""
+    os.setsid()
+    kernel.die_with_parent(signal.SIGKILL)
+    signal.set_wakeup_fd(-1)
+    for name in _RESET:
+        signal.signal(getattr(signal, name), signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for path in what.group_files:
+        _enter_group(path)
+
+
+def _run(what: Start, tell: int, has_view: bool) -> None:
     """In the child; never returns."""
     program = ""
     try:
-        os.setsid()
-        kernel.die_with_parent(signal.SIGKILL)
-        signal.set_wakeup_fd(-1)
-        for name in _RESET:
-            signal.signal(getattr(signal, name), signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        for path in what.group_files:
-            _enter_group(path)
+        _prepare(what)
         if has_view:
             _build_view(what)
         os.chdir(what.folder or what.scratch)
         nothing = os.open("/dev/null", os.O_RDONLY)
         os.dup2(nothing, 0)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
+        os.dup2(what.output, 1)
+        os.dup2(what.output, 2)
         program = what.command[0]
         env = {**what.env, MARK: what.mark}
         os.execvpe(program, what.command, env)  # noqa: S606 - a list of words, no shell
@@ -92,14 +116,15 @@ def _build_view(what: Start) -> None:
     view = View(root)
     mounts = sorted(what.mounts, key=lambda mount: mount[1].rstrip("/").count("/"))
     inside = tuple(f"{path.rstrip('/')}/" for _, path, _ in mounts)
-    places = [(path, True) for _, path, _ in mounts] + [(path, False) for _, path in what.files]
+    places = [(path, os.path.isdir(source)) for source, path, _ in mounts]
+    places += [(path, False) for _, path in what.files]
     for path, is_folder in [*places, (what.folder or "/", True)]:
         if not path.startswith(inside):  # else it is made in that volume, once it is there
             view.make_room(path, is_folder=is_folder)
     for source, path, read_only in mounts:
-        view.add_folder(source, path, read_only=read_only)
+        view.add(source, path, read_only=read_only)
     for source, path in what.files:
-        view.add_file(source, path)
+        view.add(source, path)
     if what.folder.startswith(inside):
         view.make_room(what.folder, is_folder=True)
     kernel.set_hostname(what.hostname)

@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -25,8 +26,16 @@ from astrago_trainer.engines.base import (
     Pod,
     PodPhase,
 )
-from astrago_trainer.engines.local.folder import JobFolder, is_alive, read_json, write_json
+from astrago_trainer.engines.local.folder import (
+    JobFolder,
+    is_alive,
+    notice_name,
+    read_json,
+    write_json,
+)
+from astrago_trainer.engines.local.limits import Limits
 from astrago_trainer.engines.local.machine import this_machine
+from astrago_trainer.engines.local.notices import Watch, remove_notice
 from astrago_trainer.engines.local.plan import Images, make_plan
 from astrago_trainer.engines.local.processes import kill_marked
 
@@ -67,15 +76,16 @@ class LocalEngine:
         self, data: Path, *, images: Images | None = None, isolation: str = "auto", node: str = ""
     ) -> None:
         self._data = data
-        self._images = images or Images(str(Path(sys.executable).parent))
+        self.images = images or Images(str(Path(sys.executable).parent))
         self._isolation = isolation
         self._node = node or os.uname().nodename
+        self._notices = str(data / "notices")
         data.mkdir(parents=True, exist_ok=True)
 
     async def apply(self, handle: Handle, effective: Effective) -> None:
         folder = self.folder(handle)
         if not os.path.exists(folder.plan):
-            plan = make_plan(handle, effective, self._images)
+            plan = make_plan(handle, effective, self.images)
             Path(folder.path).mkdir(parents=True, exist_ok=True)
             write_json(folder.plan, plan)
         status = read_json(folder.status)
@@ -100,11 +110,30 @@ class LocalEngine:
 
     async def stop(self, handle: Handle) -> None:
         folder = self.folder(handle)
-        if not os.path.exists(folder.plan):
+        plan = read_json(folder.plan)
+        if plan is None:
             return
         await self._wish(folder, "stop")
-        await asyncio.to_thread(kill_marked, f"{handle.uid}/")
-        shutil.rmtree(folder.path, ignore_errors=True)
+        await asyncio.to_thread(_end_rest, handle.uid)
+        await asyncio.to_thread(_forget, folder)
+        remove_notice(f"{self._notices}/{notice_name(plan)}")
+
+    async def changes(self) -> AsyncIterator[Handle]:
+        watch = Watch(self._notices)
+        try:
+            while True:
+                await _readable(watch.fileno())
+                for name in watch.read():
+                    yield Handle(*name.split("~", 2))
+        finally:
+            watch.close()
+
+    def logs(self, handle: Handle) -> Path:
+        return Path(self.folder(handle).path)
+
+    def claims(self, namespace: str) -> Path:
+        """A folder for each claim of a namespace."""
+        return self._data / "claims" / namespace
 
     def folder(self, handle: Handle) -> JobFolder:
         """Everything of a job; its logs, for one."""
@@ -123,8 +152,9 @@ class LocalEngine:
         settings = {
             "isolation": "view" if view else "plain",
             "isolation_reason": "each pod has its own view" if view else "plain, as configured",
-            "ledger": str(self._data),
-            "claims": str(self._data / "claims" / plan["namespace"]),
+            "data": str(self._data),
+            "notices": self._notices,
+            "claims": str(self.claims(plan["namespace"])),
             "machine": this_machine(),
             "node": self._node,
             "path": _PATH,
@@ -175,7 +205,7 @@ class LocalEngine:
         status, plan = read_json(folder.status), read_json(folder.plan)
         if status is None or plan is None or is_terminal(Phase(status["phase"])):
             return
-        await asyncio.to_thread(kill_marked, f"{plan['uid']}/")
+        await asyncio.to_thread(_end_rest, plan["uid"])
         lost = {"reason": "SupervisorLost", "message": "its supervisor was ended from outside"}
         if status.get("restarts", 0) < plan["max_restarts"]:
             again = {"phase": Phase.RESTARTING, "next_attempt": 1, "is_failure": True}
@@ -183,6 +213,22 @@ class LocalEngine:
             await self._start(folder)
         else:
             write_json(folder.status, {**status, **lost, "phase": Phase.FAILED})
+
+
+def _end_rest(uid: str) -> None:
+    """Whatever of the job its supervisor could not end: it was killed."""
+    kill_marked(f"{uid}/")
+    Limits().remove_all(f"{uid}/")
+
+
+def _forget(folder: JobFolder) -> None:
+    """All but the logs; the plan last, so that a stop that was cut short is known as one."""
+    for entry in sorted(os.scandir(folder.path), key=lambda entry: entry.path == folder.plan):
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name != "logs":
+                shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            os.unlink(entry.path)
 
 
 async def _readable(handle: int) -> None:

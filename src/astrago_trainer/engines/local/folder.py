@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 from typing import Any
+
+from astrago_trainer.logs.layout import place_in_job
 
 Json = dict[str, Any]
 
@@ -46,22 +49,37 @@ class JobFolder:
         """What has happened, a line each; only ever longer."""
         return self.path + "/journal.jsonl"
 
+    @property
+    def programs(self) -> str:
+        """Programs that stand in for those of an image."""
+        return self.path + "/bin"
+
     def log(self, attempt: int, pod: str, container: str) -> str:
-        return f"{self.path}/logs/{attempt}/{pod}/{container}.log"
+        return f"{self.path}/{place_in_job(attempt, pod, container)}"
 
     def pod(self, attempt: int, pod: str) -> str:
         """What a pod of an attempt has to itself."""
         return f"{self.path}/pods/{attempt}/{pod}"
 
 
+def notice_name(plan: Json) -> str:
+    """Of a job's news, from which the job can be told; no name of Kubernetes has a `~`."""
+    return f"{plan['namespace']}~{plan['name']}~{plan['uid']}"
+
+
 def write_json(path: str, value: Json) -> None:
     """Whole or not at all, whatever happens meanwhile."""
     unfinished = f"{path}.{os.getpid()}.new"
-    with open(unfinished, "w", encoding="utf-8") as file:
-        json.dump(value, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(unfinished, path)
+    try:
+        with open(unfinished, "w", encoding="utf-8") as file:
+            json.dump(value, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
+    except OSError:  # no room: nor for what is of no use
+        with suppress(OSError):
+            os.unlink(unfinished)
+        raise
 
 
 def read_json(path: str) -> Json | None:

@@ -60,6 +60,15 @@ def set_hostname(name: str) -> None:
     _check(_libc.sethostname(encoded, len(encoded)), "sethostname")
 
 
+def enter_namespace(path: str) -> None:
+    """One of those that /proc/<pid>/ns lists."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        _check(_libc.setns(handle, 0), f"setns {path}")
+    finally:
+        os.close(handle)
+
+
 def set_process_name(name: str) -> None:
     """What `ps` and `top` show."""
     _libc.prctl(_PR_SET_NAME, name.encode()[:15], 0, 0, 0)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from astrago_trainer.engines.local.folder import is_alive, read_json, write_json
+from astrago_trainer.engines.local.notices import Notice, Watch
 
 Json = dict[str, Any]
 
@@ -23,14 +24,20 @@ PREFERRED_PORT = 29500
 class Ledger:
     """The file `ledger.json` of a data folder."""
 
-    def __init__(self, folder: str, machine: Json, table: str = "/proc") -> None:
-        self.folder = folder
+    def __init__(self, data: str, machine: Json, table: str = "/proc") -> None:
+        self._folder = data + "/ledger"
         self._table = table
-        self.path = folder + "/ledger.json"
+        self._path = data + "/ledger.json"
         self._machine = machine
+        self._notice: Notice | None = None
+
+    def watch(self) -> Watch:
+        """News of those who leave, also of those who die."""
+        return Watch(self._folder)
 
     def enter(self, uid: str, who: Json, needs: Json) -> None:
         """Takes a place at the end of the queue; a job that is in it already keeps its place."""
+        self._notice = Notice(self._folder, uid)
         with self._entries() as entries:
             if all(entry["uid"] != uid for entry in entries):
                 entries.append({"uid": uid, "who": who, "needs": needs, "holds": None})
@@ -54,18 +61,20 @@ class Ledger:
     def leave(self, uid: str) -> None:
         with self._entries() as entries:
             entries[:] = [entry for entry in entries if entry["uid"] != uid]
+        if self._notice is not None:
+            self._notice.withdraw()
 
     @contextmanager
     def _entries(self) -> Iterator[list[Json]]:
         """Under the lock, without the dead; written back if something changed."""
-        lock = os.open(self.folder + "/ledger.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(self._path + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            before = (read_json(self.path) or {"jobs": []})["jobs"]
+            before = (read_json(self._path) or {"jobs": []})["jobs"]
             entries = [dict(entry) for entry in before if is_alive(entry["who"], self._table)]
             yield entries
             if entries != before:
-                write_json(self.path, {"jobs": entries})
+                write_json(self._path, {"jobs": entries})
         finally:
             os.close(lock)
 

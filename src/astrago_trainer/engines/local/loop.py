@@ -26,6 +26,28 @@ class Loop:
         self._number += 1
         heapq.heappush(self._timers, (time.monotonic() + seconds, self._number, call))
 
+    def on_readable(self, handle: int, call: Call) -> None:
+        """Calls it whenever there is something to read."""
+        self._calls[handle] = call
+        self._poll.register(handle, select.EPOLLIN)
+
+    def pause(self, handle: int, seconds: float) -> None:
+        """Not before so long."""
+        call = self._calls.get(handle)
+        if call is None:
+            return
+        self._poll.modify(handle, 0)
+
+        def go_on() -> None:
+            if self._calls.get(handle) is call:
+                self._poll.modify(handle, select.EPOLLIN)
+
+        self.later(seconds, go_on)
+
+    def forget(self, handle: int) -> None:
+        if self._calls.pop(handle, None) is not None:
+            self._poll.unregister(handle)
+
     def on_signals(self, calls: dict[int, Call]) -> None:
         """Calls what belongs to a signal, outside of any handler. Signals that would end us otherwise are ignored."""
         heard, told = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -41,8 +63,7 @@ class Loop:
                 if number in numbers:
                     call()
 
-        self._calls[heard] = hear
-        self._poll.register(heard, select.EPOLLIN)
+        self.on_readable(heard, hear)
 
     def wait(self) -> None:
         """Until something happens, and does what belongs to it."""
@@ -50,6 +71,8 @@ class Loop:
         if self._timers:
             timeout = max(0.0, self._timers[0][0] - time.monotonic())
         for handle, _ in self._poll.poll(timeout):
-            self._calls[handle]()
+            call = self._calls.get(handle)  # one that was called before may have forgotten this one
+            if call is not None:
+                call()
         while self._timers and self._timers[0][0] <= time.monotonic():
             heapq.heappop(self._timers)[2]()

@@ -27,5 +27,5 @@ def _replace(text: str, places: dict[str, str], names: dict[str, str]) -> str:
         text = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", names[name], text)
     for path in sorted(places, key=len, reverse=True):
         place = places[path].replace("\\", "\\\\")
-        text = re.sub(rf"(?<![\w./-]){re.escape(path)}(?![\w.-])", place, text)
+        text = re.sub(rf"(?<![\w./]){re.escape(path)}(?![\w.-])", place, text)
     return text

@@ -20,6 +20,8 @@ Json = dict[str, Any]
 
 DEFAULT_GRACE_SECONDS = 30
 DEFAULT_BACKOFF_LIMIT = 6
+SSH_KEYS = "kubernetes.io/ssh-auth"
+"""The type of the secret that the operator makes for MPI jobs."""
 TERMINATION_PATH = "/dev/termination-log"
 _JOBSET = "jobset.sigs.k8s.io"
 _NOT_APPLIED = {
@@ -72,7 +74,7 @@ class _Maker:
         self._handle = handle
         self._effective = effective
         self._images = images
-        self._data = {_key(each): _data(each) for each in effective.objects}
+        self._data = {_key(each): _data(each) for each in (*effective.objects, *effective.beside)}
         self.problems: list[str] = []
         self._notes: list[str] = []
 
@@ -89,6 +91,7 @@ class _Maker:
             "has_failure_policy": failure is not None,
             "success": spec.get("successPolicy", {"operator": "All"}),
             "subdomain": spec.get("network", {}).get("subdomain") or self._handle.name,
+            "has_ssh": any(each.get("type") == SSH_KEYS for each in self._effective.beside),
             "groups": groups,
             "notes": sorted(set(self._notes)),
         }
@@ -146,7 +149,8 @@ class _Maker:
                 f"{container.get('image', 'the image')} starts by itself is not known. Give one."
             )
         resources = container.get("resources", {})
-        wanted = {**resources.get("limits", {}), **resources.get("requests", {})}
+        limits = resources.get("limits", {})
+        wanted = {**limits, **resources.get("requests", {})}
         return {
             "name": container["name"],
             "programs": self._images.folder_for(container.get("image", "")),
@@ -165,6 +169,8 @@ class _Maker:
             "cpu": _amount(wanted.get("cpu"), thousandths=True),
             "memory": _amount(wanted.get("memory")),
             "gpus": sum(_amount(v) for k, v in wanted.items() if k.endswith("/gpu")),
+            "cpu_limit": _amount(limits.get("cpu"), thousandths=True),
+            "memory_limit": _amount(limits.get("memory")),
             "termination_path": container.get("terminationMessagePath", TERMINATION_PATH),
         }
 
@@ -313,6 +319,8 @@ def _key(manifest: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _data(manifest: Mapping[str, Any]) -> dict[str, bytes]:
+    if manifest.get("type") == SSH_KEYS:  # pods of one machine need no keys: see `sessions`
+        return dict.fromkeys(manifest["data"], b"")
     if manifest["kind"] == "Secret":
         encoded = {k: base64.b64decode(v) for k, v in (manifest.get("data") or {}).items()}
         return {**encoded, **{k: v.encode() for k, v in (manifest.get("stringData") or {}).items()}}

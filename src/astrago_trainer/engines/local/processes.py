@@ -1,7 +1,8 @@
 """Finding and ending all processes of a container, also those that left their session or their parent.
 
 Every process of a container inherits a mark in its environment; one that took it off is still in the session that the
-container began. Both are asked of the kernel at the moment of the signal, so that no number is ever used twice.
+container began, or in its control group, whose name is the mark. All are asked of the kernel at the moment of the
+signal, so that no number is ever used twice.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _NO_SESSION = -1
 
 def signal_all(mark: str, session: int, number: int) -> int:
     """To all processes of the container with this mark, whose first process began this session; says how many."""
-    return _send(f"\0{MARK}={mark}\0".encode(), session, number)
+    return _send(_Mark(mark, "\0", "\n"), session, number)
 
 
 def kill_all(mark: str, session: int) -> None:
@@ -27,11 +28,24 @@ def kill_all(mark: str, session: int) -> None:
 
 def kill_marked(prefix: str) -> None:
     """Ends what is left of a job whose supervisor is gone: everything whose mark begins so."""
-    while _send(f"\0{MARK}={prefix}".encode(), _NO_SESSION, signal.SIGKILL):
+    while _send(_Mark(prefix), _NO_SESSION, signal.SIGKILL):
         pass
 
 
-def _send(mark: bytes, session: int, number: int) -> int:
+def group_name(mark: str) -> str:
+    """Of the control group of a container, or of one start of it."""
+    return "astrago~" + mark.replace("/", "~")
+
+
+class _Mark:
+    """What to look for in a process's environment, and in the list of its groups."""
+
+    def __init__(self, mark: str, end_in_environment: str = "", end_in_groups: str = "") -> None:
+        self.environment = f"\0{MARK}={mark}{end_in_environment}".encode()
+        self.groups = f"/{group_name(mark)}{end_in_groups}".encode()
+
+
+def _send(mark: _Mark, session: int, number: int) -> int:
     """Through handles, checked after they are held: a pid may have come to mean another process."""
     pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
     found = [pid for pid in pids if pid != os.getpid() and _belongs(pid, mark, session)]
@@ -50,7 +64,7 @@ def _send(mark: bytes, session: int, number: int) -> int:
     return len(found)
 
 
-def _belongs(pid: int, mark: bytes, session: int) -> bool:
+def _belongs(pid: int, mark: _Mark, session: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -59,6 +73,9 @@ def _belongs(pid: int, mark: bytes, session: int) -> bool:
         if int(fields[3]) == session:
             return True
         with open(f"/proc/{pid}/environ", "rb") as file:
-            return mark in b"\0" + file.read() + b"\0"
+            if mark.environment in b"\0" + file.read() + b"\0":
+                return True
+        with open(f"/proc/{pid}/cgroup", "rb") as file:
+            return mark.groups in file.read()
     except (OSError, IndexError):
         return False

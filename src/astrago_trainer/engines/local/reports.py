@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
 from typing import Any
 
 from astrago_trainer.engines.local.folder import JobFolder, read_json, write_json
+from astrago_trainer.engines.local.notices import Notice
 from astrago_trainer.engines.local.runs import Container, GroupRun
 
 Json = dict[str, Any]
 
 
 class Reports:
-    """Writes the status and the journal of one job."""
+    """Writes the status and the journal of one job, and says that there is something new.
 
-    def __init__(self, folder: JobFolder) -> None:
+    A disk without room must not end the job: what could not be written is kept, and written later.
+    """
+
+    def __init__(self, folder: JobFolder, notice: Notice) -> None:
         self._folder = folder
+        self._notice = notice
+        self._unsaid: list[Json] = []
+        self._unwritten: Json | None = None
+        self._trouble = ""
         self.known: Json = read_json(folder.status) or {}
         """How the job stood when this process took over."""
         self._events = 0
@@ -28,9 +37,15 @@ class Reports:
     def tell(self, reason: str, message: str) -> None:
         """Adds to the journal."""
         event = {"number": self._events, "time": time.time(), "reason": reason, "message": message}
-        with open(self._folder.journal, "a", encoding="utf-8") as file:
-            file.write(json.dumps(event) + "\n")
         self._events += 1
+        self._unsaid.append(event)
+        self.save()
+
+    def tell_once(self, message: str) -> None:
+        """For what would come again and again: only when it is another trouble than before."""
+        if message != self._trouble:
+            self._trouble = message
+            self.tell("Trouble", message)
 
     def write(self, status: Json, groups: list[GroupRun]) -> None:
         pods = [
@@ -46,12 +61,25 @@ class Reports:
             for group in groups
             for pod in group.pods
         ]
-        write_json(self._folder.status, {**status, "pods": pods})
+        self._unwritten = {**status, "pods": pods}
+        self.save()
 
-    def append_to_log(self, attempt: int, container: Container, text: str) -> None:
-        """For what went wrong before the container's own program began."""
-        with open(self._log(attempt, container), "a", encoding="utf-8") as file:
-            file.write(text)
+    @property
+    def is_behind(self) -> bool:
+        """Whether something is not on the disk yet."""
+        return bool(self._unsaid) or self._unwritten is not None
+
+    def save(self) -> None:
+        try:
+            if self._unsaid:
+                append(self._folder.journal, "".join(f"{json.dumps(e)}\n" for e in self._unsaid))
+                self._unsaid = []
+            if self._unwritten is not None:
+                write_json(self._folder.status, self._unwritten)
+                self._unwritten = None
+        except OSError:
+            return
+        self._notice.tell()
 
     def last_words(self, attempt: int, container: Container) -> str:
         """What it says of its end: its termination message, else the end of its log."""
@@ -60,6 +88,20 @@ class Reports:
 
     def _log(self, attempt: int, container: Container) -> str:
         return self._folder.log(attempt, container.pod.plan["name"], container.plan["name"])
+
+
+def append(path: str, text: str) -> None:
+    """Whole or not at all: what a full disk left of it is taken back."""
+    with open(path, "ab", buffering=0) as file:
+        size, data = os.fstat(file.fileno()).st_size, text.encode()
+        try:
+            if file.write(data) == len(data):
+                return
+        except OSError:
+            os.ftruncate(file.fileno(), size)
+            raise
+        os.ftruncate(file.fileno(), size)
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
 
 
 def _tail(path: str, most: int) -> str:

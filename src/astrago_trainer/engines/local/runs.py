@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import signal
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from astrago_trainer.engines.local.container import Start
+    from astrago_trainer.engines.local.limits import Group
+    from astrago_trainer.engines.local.output import Output
 
 Json = dict[str, Any]
 
@@ -20,6 +25,11 @@ class Container:
         self.code: int | None = None
         self.told = -1
         """The pipe that tells of a failed start."""
+        self.output: Output | None = None
+        self.start: Start | None = None
+        """As what it was started last."""
+        self.group: Group | None = None
+        self.has_run_out_of_memory = False
         self.mark = f"{pod.attempt_mark}/{pod.plan['name']}/{plan['name']}"
 
     @property
@@ -33,6 +43,9 @@ class Container:
         if code > 128:
             with contextlib.suppress(ValueError):  # no signal of that number
                 how = f"{signal.Signals(code - 128).name} (exit code {code})"
+        if self.has_run_out_of_memory:
+            limit = self.plan["memory_limit"] / 2**20
+            how = f"exit code {code}: out of memory at its limit of {limit:g} MiB (OOMKilled)"
         where = f"{self.pod.plan['name']}/{self.plan['name']}"
         return f"{where} ended with {how}" + (f": {told}" if told else "")
 

@@ -22,11 +22,20 @@ from astrago_trainer.engines.local.addresses import (
     use_own_ports,
     write_hosts,
 )
-from astrago_trainer.engines.local.container import Start, start
+from astrago_trainer.engines.local.container import Start, start, start_beside
 from astrago_trainer.engines.local.env import container_env, expand
-from astrago_trainer.engines.local.folder import JobFolder, identity, read_json, write_json
+from astrago_trainer.engines.local.folder import (
+    JobFolder,
+    identity,
+    notice_name,
+    read_json,
+    write_json,
+)
 from astrago_trainer.engines.local.ledger import Ledger
+from astrago_trainer.engines.local.limits import Limits
 from astrago_trainer.engines.local.loop import Loop
+from astrago_trainer.engines.local.notices import Notice, Watch
+from astrago_trainer.engines.local.output import Output
 from astrago_trainer.engines.local.plainly import translate
 from astrago_trainer.engines.local.processes import kill_all, signal_all
 from astrago_trainer.engines.local.reports import Reports
@@ -39,14 +48,17 @@ from astrago_trainer.engines.local.runs import (
     is_success,
     phase_of,
 )
-from astrago_trainer.engines.local.volumes import make_volumes, remove_volumes
+from astrago_trainer.engines.local.sessions import PLACES, Sessions, write_programs
+from astrago_trainer.engines.local.volumes import is_read_only, make_volumes, remove_volumes
 
 Json = dict[str, Any]
 
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 TURN_SECONDS = 1.0
-"""How often a job in the queue looks whether it is its turn."""
+"""How often a job in the queue looks whether it is its turn, where nobody tells it."""
+SAVE_SECONDS = 1.0
+"""How long to wait before what found no room on the disk is written again."""
 
 
 class Supervisor:
@@ -56,7 +68,8 @@ class Supervisor:
         self._folder = folder
         self._settings = settings
         self._plan: Json = read_json(folder.plan) or {}
-        self._reports = Reports(folder)
+        self._notice = Notice(settings["notices"], notice_name(self._plan))
+        self._reports = Reports(folder, self._notice)
         self._loop = Loop()
         known = self._reports.known
         again = known.get("next_attempt", 0)
@@ -67,11 +80,18 @@ class Supervisor:
         self._names = names(self._plan, self._addresses)
         self._groups: list[GroupRun] = []
         self._granted: Json = {"gpus": [], "ports": []}
-        self._ledger = Ledger(settings["ledger"], settings["machine"], settings["table"])
+        self._ledger = Ledger(settings["data"], settings["machine"], settings["table"])
+        self._limits = Limits()
         self._started_at: float | None = known.get("started_at")
         self._by_pid: dict[int, Container] = {}
         self._after_stop: Callable[[], None] | None = None
         self._is_over = False
+        self._shortage = ""
+        self._news: Watch | None = None
+        self._sessions: Sessions | None = None
+        self._programs: list[str] = []
+        """Folders with programs of ours."""
+        self._is_save_due = False
 
     def run(self) -> None:
         wish = self._do_wish
@@ -81,11 +101,34 @@ class Supervisor:
         self._reports.tell("Accepted", f"isolation: {self._settings['isolation_reason']}")
         for note in self._plan["notes"]:
             self._reports.tell("NotApplied", note)
+        if self._limits.trouble:
+            text = f"limits of CPU, memory and processes are not enforced: {self._limits.trouble}"
+            self._reports.tell("NotEnforced", text)
+        if self._plan["has_ssh"]:
+            write_programs(folder := self._folder.programs, self._folder.path)
+            self._programs.append(folder)
+            self._sessions = Sessions(self._folder.path, self._loop, self._run_beside)
         self._enter_queue()
         self._do_wish()
         while not self._is_over:
             self._loop.wait()
+            self._save_later()
+        self._limits.remove_all(f"{self._plan['uid']}/")
         self._ledger.leave(self._plan["uid"])
+        while self._reports.is_behind:  # how it ended is worth waiting for
+            self._save_later()
+            self._loop.wait()
+        self._notice.withdraw()
+
+    def _save_later(self) -> None:
+        """For what found no room on the disk."""
+        if self._reports.is_behind and not self._is_save_due:
+            self._is_save_due = True
+            self._loop.later(SAVE_SECONDS, self._save)
+
+    def _save(self) -> None:
+        self._is_save_due = False
+        self._reports.save()
 
     # --- room on this machine
 
@@ -107,15 +150,36 @@ class Supervisor:
         ports = 1 + max((group["count"] for group in self._plan["groups"]), default=0)
         granted = self._ledger.take(self._plan["uid"], ports=ports)
         if isinstance(granted, str):
-            self._set("Queued", "NoRoom", granted)
-            self._loop.later(TURN_SECONDS, self._take_turn)
+            self._wait_for_room(granted)
             return
+        if self._news is not None:
+            self._loop.forget(self._news.fileno())
+            self._news.close()
         self._granted = granted
         self._started_at = self._started_at or time.time()
         if self._plan["deadline_seconds"]:
             left = self._started_at + self._plan["deadline_seconds"] - time.time()
             self._loop.later(max(0.0, left), self._pass_deadline)
         self._begin_attempt()
+
+    def _wait_for_room(self, shortage: str) -> None:
+        if shortage != self._shortage:
+            self._shortage = shortage
+            self._set("Queued", "NoRoom", shortage)
+        if self._news is not None:
+            return
+        try:
+            self._news = self._ledger.watch()
+        except OSError:  # the user's watches are used up: look by the clock
+            self._loop.later(TURN_SECONDS, self._take_turn)
+            return
+        self._loop.on_readable(self._news.fileno(), self._hear_news)
+        self._take_turn()  # somebody may have left before the watch was set
+
+    def _hear_news(self) -> None:
+        assert self._news is not None
+        self._news.read()
+        self._take_turn()
 
     # --- attempts and groups
 
@@ -221,10 +285,32 @@ class Supervisor:
 
     def _start(self, container: Container) -> None:
         what = self._describe(container)
+        log = self._folder.log(self._attempt, container.pod.plan["name"], container.plan["name"])
+        output = Output(log, self._loop, self._reports.tell_once)
+        what.output = output.write
+        container.group = self._limits.make(
+            container.mark,
+            cpu=container.plan["cpu_limit"],
+            memory=container.plan["memory_limit"],
+        )
+        what.group_files = container.group.entrances if container.group else []
         container.pid, container.told = start(what, has_view=self._has_view)
+        container.output, container.start = output, what
+        output.started()
         container.code = None
         container.starts += 1
         self._by_pid[container.pid] = container
+
+    def _run_beside(self, host: str, command: str, streams: list[int]) -> int:
+        """A command that one pod runs in another."""
+        name = host.partition(".")[0]
+        pods = (pod for group in self._groups for pod in group.pods)
+        pod = next((each for each in pods if each.plan["name"] == name), None)
+        container = pod.containers[0] if pod is not None else None
+        if container is None or container.start is None or not container.is_running:
+            raise LookupError(f"the job has no pod {name} that runs")
+        words = ["/bin/sh", "-c", command]
+        return start_beside(container.start, words, streams, container.pid, has_view=self._has_view)
 
     def _describe(self, container: Container) -> Start:
         """All that the process needs to know; its folders are there when this returns."""
@@ -234,13 +320,13 @@ class Supervisor:
         what.mark = container.mark
         what.hostname = pod.plan["name"]
         what.folder = plan["folder"]
-        what.log = self._folder.log(self._attempt, pod.plan["name"], plan["name"])
-        for folder in (what.scratch, os.path.dirname(what.log)):
-            os.makedirs(folder, exist_ok=True)
+        os.makedirs(what.scratch, exist_ok=True)
         message = what.scratch + "/termination-log"
         open(message, "wb").close()
         what.files = [(f"{pod.folder}/hosts", "/etc/hosts"), (message, plan["termination_path"])]
-        what.mounts = [_mount(mount, pod.volumes) for mount in plan["mounts"]]
+        if self._sessions is not None:
+            what.files += [(f"{self._folder.programs}/{k}", v) for k, v in PLACES.items()]
+        what.mounts = [_mount(mount, pod) for mount in plan["mounts"]]
         what.env = self._env(container, what.scratch, message)
         what.command = [expand(word, what.env) for word in plan["command"]]
         if not self._has_view:
@@ -251,7 +337,7 @@ class Supervisor:
         pod, plan = container.pod, container.plan
         before = {
             **self._settings["inherited"],
-            "PATH": f"{plan['programs']}:{self._settings['path']}",
+            "PATH": ":".join((*self._programs, plan["programs"], self._settings["path"])),
             "HOSTNAME": pod.plan["name"],
             "TMPDIR": scratch,
             "ASTRAGO_ATTEMPT": str(self._attempt),
@@ -280,16 +366,24 @@ class Supervisor:
             if container is not None:
                 kill_all(container.mark, found.si_pid)
             os.waitpid(found.si_pid, 0)
+            killed = found.si_code != os.CLD_EXITED
+            code = 128 + found.si_status if killed else found.si_status
             if container is not None:
-                killed = found.si_code != os.CLD_EXITED
-                self._note_end(container, 128 + found.si_status if killed else found.si_status)
+                self._note_end(container, code)
+            elif self._sessions is not None:
+                self._sessions.end(found.si_pid, code)
 
     def _note_end(self, container: Container, code: int) -> None:
         failed_start = os.read(container.told, 4096).decode("utf-8", "replace")
         os.close(container.told)
         container.pid, container.code, pod = 0, code, container.pod
+        assert container.output is not None
         if failed_start:
-            self._reports.append_to_log(self._attempt, container, f"{failed_start}\n")
+            container.output.add(f"{failed_start}\n")
+        container.output.finish()
+        if container.group is not None:
+            container.has_run_out_of_memory = code != 0 and container.group.has_run_out_of_memory
+            self._limits.remove(container.group)
         if pod.is_stopping:
             if not pod.running:
                 self._pod_is_gone(pod)
@@ -302,7 +396,8 @@ class Supervisor:
                 self._end_pod(pod, 0, "Completed", "")
             else:
                 failed = pod.first_failed
-                self._end_pod(pod, failed.code or 1, "Error", self._end_of(failed))
+                reason = "OOMKilled" if failed.has_run_out_of_memory else "Error"
+                self._end_pod(pod, failed.code or 1, reason, self._end_of(failed))
 
     def _end_of(self, container: Container) -> str:
         return container.end(self._reports.last_words(self._attempt, container))
@@ -427,12 +522,14 @@ class Supervisor:
         self._reports.write(status, self._groups)
 
 
-def _mount(mount: Json, volumes: dict[str, str]) -> tuple[str, str, bool]:
-    source = volumes[mount["volume"]]
+def _mount(mount: Json, pod: PodRun) -> tuple[str, str, bool]:
+    source = pod.volumes[mount["volume"]]
+    volume = next(each for each in pod.plan["volumes"] if each["name"] == mount["volume"])
     if mount["sub_path"]:
         source = f"{source}/{mount['sub_path']}"
-        os.makedirs(source, exist_ok=True)
-    return source, mount["path"], mount["read_only"]
+        if not os.path.exists(source):
+            os.makedirs(source)
+    return source, mount["path"], mount["read_only"] or is_read_only(volume)
 
 
 def main() -> None:

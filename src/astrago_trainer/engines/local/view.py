@@ -25,14 +25,12 @@ class View:
         kernel.mount("none", "/", flags=kernel.MS_REC | kernel.MS_PRIVATE)
         self._lay_out("/")
 
-    def add_folder(self, source: str, path: str, *, read_only: bool = False) -> None:
-        """The folder `source` at `path`."""
-        target = self._mount_point(path, is_folder=True)
-        kernel.bind(source, target, read_only=read_only)
-        self._volumes.append(_real(path))
-
-    def add_file(self, source: str, path: str) -> None:
-        kernel.bind(source, self._mount_point(path, is_folder=False))
+    def add(self, source: str, path: str, *, read_only: bool = False) -> None:
+        """The folder or file `source` at `path`."""
+        is_folder = os.path.isdir(source)
+        kernel.bind(source, self._mount_point(path, is_folder=is_folder), read_only=read_only)
+        if is_folder:
+            self._volumes.append(_real(path))
 
     def make_room(self, path: str, *, is_folder: bool) -> None:
         """A place for something at `path`, or a folder that the machine may not have.

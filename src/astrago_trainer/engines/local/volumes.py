@@ -22,6 +22,11 @@ def make_volumes(pod: Json, folder: str, claims: str, *, can_mount: bool) -> dic
     }
 
 
+def is_read_only(volume: Json) -> bool:
+    """For every mount of it: a claim that says so, and whatever is made of other objects."""
+    return bool(volume.get("read_only")) or volume["kind"] == "files"
+
+
 def remove_volumes(pod: Json, folder: str, *, can_mount: bool) -> None:
     """What the pod had to itself; claims and folders of the machine stay."""
     for volume in pod["volumes"]:

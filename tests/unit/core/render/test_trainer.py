@@ -186,6 +186,17 @@ class TestCommand:
             {"name": "ASTRAGO_WORKING_DIR", "value": "/data/a b; rm -rf $HOME"}
         ]
 
+    def test_the_places_of_checkpoints_travel_as_variables(self) -> None:
+        trainer = trainer_of(
+            a_render(checkpoints="/data/run 7", resume_from="/data/$(HOME)/step-3")
+        )
+        attempt = {"fieldPath": "metadata.labels['jobset.sigs.k8s.io/restart-attempt']"}
+        assert trainer["env"] == [
+            {"name": "ASTRAGO_CHECKPOINT_DIR", "value": "/data/run 7"},
+            {"name": "ASTRAGO_RESUME_FROM", "value": "/data/$$(HOME)/step-3"},
+            {"name": "ASTRAGO_ATTEMPT", "valueFrom": {"fieldRef": attempt}},
+        ]
+
     def test_values_of_variables_are_not_expanded(self) -> None:
         env = [{"name": "A", "value": "pa$$word"}, {"name": "B", "value": "$(A)/x$y"}]
         assert trainer_of(a_render(env=env))["env"] == [
