@@ -7,12 +7,14 @@ keeps it from starting travels back through a pipe that closes by itself when th
 from __future__ import annotations
 
 import os
+import resource
 import signal
 from typing import Any
 
 from astrago_trainer.engines.local import kernel
 from astrago_trainer.engines.local.processes import MARK
 from astrago_trainer.engines.local.view import View
+from astrago_trainer.engines.local.warm import Asked, become
 
 Json = dict[str, Any]
 
@@ -55,23 +57,36 @@ def start(what: Start, *, has_view: bool) -> tuple[int, int]:
 
 
 def start_beside(
-    what: Start, command: list[str], streams: list[int], pid: int, *, has_view: bool
+    what: Start, pid: int, run: list[str] | Asked, streams: list[int], *, has_view: bool
 ) -> int:
-    """The pid of another process of a container that runs as `pid`: with its view, environment and limits."""
+    """The pid of another process of a container, with the view and the limits of its process `pid`.
+
+    `run` is a command, which gets the container's environment, or what an interpreter was asked for.
+    """
     new = os.fork()
     if new == 0:
         try:
             _prepare(what)
+            for kind in resource_kinds():
+                resource.setrlimit(kind, resource.prlimit(pid, kind))
             if has_view:
-                for kind in ("mnt", "uts"):
-                    kernel.enter_namespace(f"/proc/{pid}/ns/{kind}")
+                for name in ("mnt", "uts"):
+                    kernel.enter_namespace(f"/proc/{pid}/ns/{name}")
+            if isinstance(run, Asked):
+                become(run, streams)
             os.chdir(what.folder or what.scratch)
             for number, stream in enumerate(streams):
                 os.dup2(stream, number)
-            os.execvpe(command[0], command, {**what.env, MARK: what.mark})  # noqa: S606 - a list of words
+            os.execvpe(run[0], run, {**what.env, MARK: what.mark})  # noqa: S606 - a list of words
+        except BaseException as error:
+            os.write(2, f"{type(error).__name__}: {error}\n".encode())
         finally:
             os._exit(126)
     return new
+
+
+def resource_kinds() -> list[int]:
+    return [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
 
 
 def _prepare(what: Start) -> None:

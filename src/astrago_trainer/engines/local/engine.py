@@ -6,12 +6,14 @@ Nothing of a job is in this object: it is all in the job's folder, so that any p
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -37,6 +39,7 @@ from astrago_trainer.engines.local.limits import Limits
 from astrago_trainer.engines.local.machine import this_machine
 from astrago_trainer.engines.local.notices import Watch, remove_notice
 from astrago_trainer.engines.local.plan import Images, make_plan
+from astrago_trainer.engines.local.pool import WarmPool
 from astrago_trainer.engines.local.processes import kill_marked
 
 Json = dict[str, Any]
@@ -73,13 +76,21 @@ class LocalEngine:
     abilities = frozenset({Ability.SUSPEND})
 
     def __init__(
-        self, data: Path, *, images: Images | None = None, isolation: str = "auto", node: str = ""
+        self,
+        data: Path,
+        *,
+        images: Images | None = None,
+        isolation: str = "auto",
+        node: str = "",
+        warm: str = "",
     ) -> None:
+        """`isolation`: view, plain, or auto for the view where it can be had. `warm`: modules for a pool."""
         self._data = data
         self.images = images or Images(str(Path(sys.executable).parent))
         self._isolation = isolation
         self._node = node or os.uname().nodename
         self._notices = str(data / "notices")
+        self.pool = WarmPool(data, warm, _inherited()) if warm else None
         data.mkdir(parents=True, exist_ok=True)
 
     async def apply(self, handle: Handle, effective: Effective) -> None:
@@ -92,7 +103,7 @@ class LocalEngine:
         if effective.suspend:
             await self._suspend(folder, status)
         elif status is None or status["phase"] == Phase.SUSPENDED:
-            await self._start(folder)
+            await self._start_once(folder)
         elif not is_terminal(Phase(status["phase"])):
             await self._recover(folder)
 
@@ -141,10 +152,14 @@ class LocalEngine:
             str(self._data / "jobs" / handle.namespace / f"{handle.name}-{handle.uid}")
         )
 
+    async def _start_once(self, folder: JobFolder) -> None:
+        """A supervisor, unless one runs or somebody else is about to start it."""
+        with _lock(folder) as is_ours:
+            if is_ours and not is_alive(read_json(folder.supervisor)):
+                await self._start(folder)
+
     async def _start(self, folder: JobFolder) -> None:
-        """A supervisor, unless one runs. Returns when it has its own process; only that one goes on."""
-        if is_alive(read_json(folder.supervisor)):
-            return
+        """Returns when the supervisor has its own process; only that one goes on."""
         Path(folder.wish).unlink(missing_ok=True)
         plan = read_json(folder.plan)
         assert plan is not None
@@ -158,10 +173,14 @@ class LocalEngine:
             "machine": this_machine(),
             "node": self._node,
             "path": _PATH,
-            "inherited": {name: os.environ[name] for name in _INHERITED if name in os.environ},
+            "inherited": _inherited(),
         }
         command = (sys.executable, "-I", "-S", "-c", _START.format(_PACKAGES), folder.path)
         with open(f"{folder.path}/supervisor.log", "ab") as errors:
+            if self.pool is not None:
+                first = _environment_of(plan)
+                if await self.pool.begin(first, folder.path, settings, errors.fileno()):
+                    return
             process = await asyncio.create_subprocess_exec(
                 *command,
                 json.dumps(settings),
@@ -199,9 +218,13 @@ class LocalEngine:
 
     async def _recover(self, folder: JobFolder) -> None:
         """A job whose supervisor is gone without a word: what is left of it is ended, and it starts again."""
-        who = read_json(folder.supervisor)
-        if is_alive(who):
+        if is_alive(read_json(folder.supervisor)):
             return
+        with _lock(folder) as is_ours:
+            if is_ours and not is_alive(read_json(folder.supervisor)):
+                await self._restart(folder)
+
+    async def _restart(self, folder: JobFolder) -> None:
         status, plan = read_json(folder.status), read_json(folder.plan)
         if status is None or plan is None or is_terminal(Phase(status["phase"])):
             return
@@ -213,6 +236,21 @@ class LocalEngine:
             await self._start(folder)
         else:
             write_json(folder.status, {**status, **lost, "phase": Phase.FAILED})
+
+
+@contextmanager
+def _lock(folder: JobFolder) -> Iterator[bool]:
+    """Whether it is ours to start the supervisor; another server, or another task, may be doing it."""
+    handle = os.open(folder.path + "/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(handle)
 
 
 def _end_rest(uid: str) -> None:
@@ -229,6 +267,16 @@ def _forget(folder: JobFolder) -> None:
                 shutil.rmtree(entry.path, ignore_errors=True)
         else:
             os.unlink(entry.path)
+
+
+def _inherited() -> dict[str, str]:
+    return {name: os.environ[name] for name in _INHERITED if name in os.environ}
+
+
+def _environment_of(plan: Json) -> str:
+    """The one whose interpreter the job uses most: that of its first container."""
+    programs: str = plan["groups"][0]["pod"]["containers"][0]["programs"]
+    return programs.split(":")[0]
 
 
 async def _readable(handle: int) -> None:

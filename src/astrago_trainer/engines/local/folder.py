@@ -54,6 +54,10 @@ class JobFolder:
         """Programs that stand in for those of an image."""
         return self.path + "/bin"
 
+    @property
+    def warm_programs(self) -> str:
+        return self.path + "/warm"
+
     def log(self, attempt: int, pod: str, container: str) -> str:
         return f"{self.path}/{place_in_job(attempt, pod, container)}"
 

@@ -26,7 +26,7 @@ _SET_PIPE_SIZE = getattr(fcntl, "F_SETPIPE_SZ", 1031)
 class Output:
     """The pipe and the log of one start of a container."""
 
-    def __init__(self, log: str, loop: Loop, on_trouble: Callable[[str], None]) -> None:
+    def __init__(self, log: str, loop: Loop, on_trouble: Callable[[str, str], None]) -> None:
         self._log = create_log(log)
         self._indexer = Indexer(log)
         self._loop = loop
@@ -86,7 +86,7 @@ class Output:
             while view and not self._lost:
                 view = view[os.write(self._log, view) :]
         except OSError as error:
-            self._on_trouble(f"its log cannot be written: {error.strerror}")
+            self._on_trouble("LogLost", f"its log cannot be written: {error.strerror}")
         self._lost += len(view)
 
     def _note_loss(self) -> None:

@@ -26,7 +26,7 @@ class Reports:
         self._notice = notice
         self._unsaid: list[Json] = []
         self._unwritten: Json | None = None
-        self._trouble = ""
+        self._told: set[tuple[str, str]] = set()
         self.known: Json = read_json(folder.status) or {}
         """How the job stood when this process took over."""
         self._events = 0
@@ -41,11 +41,11 @@ class Reports:
         self._unsaid.append(event)
         self.save()
 
-    def tell_once(self, message: str) -> None:
-        """For what would come again and again: only when it is another trouble than before."""
-        if message != self._trouble:
-            self._trouble = message
-            self.tell("Trouble", message)
+    def tell_once(self, reason: str, message: str) -> None:
+        """For what would come again and again."""
+        if (reason, message) not in self._told:
+            self._told.add((reason, message))
+            self.tell(reason, message)
 
     def write(self, status: Json, groups: list[GroupRun]) -> None:
         pods = [

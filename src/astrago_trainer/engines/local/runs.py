@@ -29,6 +29,8 @@ class Container:
         self.start: Start | None = None
         """As what it was started last."""
         self.group: Group | None = None
+        self.beside: set[int] = set()
+        """Processes that run in it, and that it did not start: pids of children of ours, until they are collected."""
         self.has_run_out_of_memory = False
         self.mark = f"{pod.attempt_mark}/{pod.plan['name']}/{plan['name']}"
 

@@ -7,35 +7,31 @@ them are about a network that is not there. Standard library only.
 
 from __future__ import annotations
 
-import json
-import os
-import socket
 import sys
+from typing import NoReturn
 
-SOCKET = "ssh.sock"
+from astrago_trainer.engines.local.calls import Call
+
 _WITH_VALUE = "BbcDEeFIiJLlmOoPpQRSWw"
 _NO_CONNECTION = 255  # as ssh has it
 
 
-def main(folder: str) -> None:
-    """`folder` is the job's; words of the command line are ssh's."""
-    host, command = parse(sys.argv[1:])
+def main() -> NoReturn:
+    """`<folder of the job> <words of ssh's command line>`."""
+    host, command = parse(sys.argv[2:])
     if not host or not command:
         _leave("expected a host and a command; there is no other way to use it here.")
-    with socket.socket(socket.AF_UNIX) as connection:
-        try:
-            connection.connect(address(folder))
-            request = json.dumps({"host": host, "command": command}).encode()
-            socket.send_fds(connection, [request], [0, 1, 2])
-            answer = connection.makefile("r", encoding="utf-8").readline()
-        except OSError as error:
-            _leave(f"the supervisor of the job does not answer: {error.strerror}")
-    if not answer:
+    try:
+        call = Call(sys.argv[1], ["ssh", host, command])
+        _, trouble = call.answer().split(" ", 1)
+        code = "" if trouble else call.answer()
+    except (OSError, ValueError):
+        _leave("the supervisor of the job does not answer.")
+    if trouble:
+        _leave(trouble)
+    if not code:
         _leave(f"the connection to {host} was lost.")
-    told = json.loads(answer)
-    if "trouble" in told:
-        _leave(told["trouble"])
-    sys.exit(told["code"])
+    sys.exit(int(code) if int(code) >= 0 else _NO_CONNECTION)
 
 
 def parse(words: list[str]) -> tuple[str, str]:
@@ -51,11 +47,10 @@ def parse(words: list[str]) -> tuple[str, str]:
     return (rest[0].rpartition("@")[2] if rest else ""), " ".join(rest[1:])
 
 
-def address(folder: str) -> str:
-    """Short enough for a socket, however long the folder's path is."""
-    return f"/proc/self/fd/{os.open(folder, os.O_PATH | os.O_CLOEXEC)}/{SOCKET}"
-
-
-def _leave(text: str) -> None:
+def _leave(text: str) -> NoReturn:
     sys.stderr.write(f"ssh: {text}\n")
     sys.exit(_NO_CONNECTION)
+
+
+if __name__ == "__main__":
+    main()

@@ -37,7 +37,7 @@ from astrago_trainer.engines.local.loop import Loop
 from astrago_trainer.engines.local.notices import Notice, Watch
 from astrago_trainer.engines.local.output import Output
 from astrago_trainer.engines.local.plainly import translate
-from astrago_trainer.engines.local.processes import kill_all, signal_all
+from astrago_trainer.engines.local.processes import MARK, kill_all, signal_all
 from astrago_trainer.engines.local.reports import Reports
 from astrago_trainer.engines.local.runs import (
     Container,
@@ -48,8 +48,15 @@ from astrago_trainer.engines.local.runs import (
     is_success,
     phase_of,
 )
-from astrago_trainer.engines.local.sessions import PLACES, Sessions, write_programs
+from astrago_trainer.engines.local.sessions import (
+    SSH_PLACES,
+    Request,
+    Sessions,
+    write_python,
+    write_ssh,
+)
 from astrago_trainer.engines.local.volumes import is_read_only, make_volumes, remove_volumes
+from astrago_trainer.engines.local.warm import Asked
 
 Json = dict[str, Any]
 
@@ -89,8 +96,6 @@ class Supervisor:
         self._shortage = ""
         self._news: Watch | None = None
         self._sessions: Sessions | None = None
-        self._programs: list[str] = []
-        """Folders with programs of ours."""
         self._is_save_due = False
 
     def run(self) -> None:
@@ -104,10 +109,7 @@ class Supervisor:
         if self._limits.trouble:
             text = f"limits of CPU, memory and processes are not enforced: {self._limits.trouble}"
             self._reports.tell("NotEnforced", text)
-        if self._plan["has_ssh"]:
-            write_programs(folder := self._folder.programs, self._folder.path)
-            self._programs.append(folder)
-            self._sessions = Sessions(self._folder.path, self._loop, self._run_beside)
+        self._begin_sessions()
         self._enter_queue()
         self._do_wish()
         while not self._is_over:
@@ -119,6 +121,20 @@ class Supervisor:
             self._save_later()
             self._loop.wait()
         self._notice.withdraw()
+
+    def _begin_sessions(self) -> None:
+        warm = self._settings.get("warm")
+        if self._plan["has_ssh"]:
+            write_ssh(self._folder.programs, self._folder.path)
+        if warm:
+            write_python(self._folder.warm_programs, self._folder.path, warm["interpreter"])
+            self._reports.tell("Warm", f"processes begin with {warm['modules']} imported")
+        if self._plan["has_ssh"] or warm:
+            runs = {
+                "ssh": (self._run_in_pod, signal.SIGHUP),
+                "python": (self._run_warm, signal.SIGKILL),
+            }
+            self._sessions = Sessions(self._folder.path, self._loop, runs)
 
     def _save_later(self) -> None:
         """For what found no room on the disk."""
@@ -301,16 +317,37 @@ class Supervisor:
         container.starts += 1
         self._by_pid[container.pid] = container
 
-    def _run_beside(self, host: str, command: str, streams: list[int]) -> int:
+    def _run_in_pod(self, request: Request) -> int:
         """A command that one pod runs in another."""
+        host, command = request.words
         name = host.partition(".")[0]
         pods = (pod for group in self._groups for pod in group.pods)
         pod = next((each for each in pods if each.plan["name"] == name), None)
         container = pod.containers[0] if pod is not None else None
         if container is None or container.start is None or not container.is_running:
             raise LookupError(f"the job has no pod {name} that runs")
-        words = ["/bin/sh", "-c", command]
-        return start_beside(container.start, words, streams, container.pid, has_view=self._has_view)
+        return self._start_beside(container, container.pid, ["/bin/sh", "-c", command], request)
+
+    def _run_warm(self, request: Request) -> int:
+        """A `python` of a container as a fork of this process, which has the framework imported."""
+        asked = Asked(request.words)
+        refusal = asked.refusal()
+        mark = asked.env.get(MARK)
+        container = next((each for each in self._by_pid.values() if each.mark == mark), None)
+        if refusal or container is None:
+            reason = refusal or "no container of the job"
+            self._reports.tell_once("Cold", f"a fresh interpreter is started: {reason}")
+            raise LookupError(reason)
+        asked.program = f"{self._folder.warm_programs}/python"
+        return self._start_beside(container, request.pid, asked, request)
+
+    def _start_beside(
+        self, container: Container, pid: int, what: list[str] | Asked, request: Request
+    ) -> int:
+        assert container.start is not None
+        new = start_beside(container.start, pid, what, request.streams, has_view=self._has_view)
+        container.beside.add(new)
+        return new
 
     def _describe(self, container: Container) -> Start:
         """All that the process needs to know; its folders are there when this returns."""
@@ -324,8 +361,8 @@ class Supervisor:
         message = what.scratch + "/termination-log"
         open(message, "wb").close()
         what.files = [(f"{pod.folder}/hosts", "/etc/hosts"), (message, plan["termination_path"])]
-        if self._sessions is not None:
-            what.files += [(f"{self._folder.programs}/{k}", v) for k, v in PLACES.items()]
+        if self._plan["has_ssh"]:
+            what.files += [(f"{self._folder.programs}/{k}", v) for k, v in SSH_PLACES.items()]
         what.mounts = [_mount(mount, pod) for mount in plan["mounts"]]
         what.env = self._env(container, what.scratch, message)
         what.command = [expand(word, what.env) for word in plan["command"]]
@@ -337,7 +374,7 @@ class Supervisor:
         pod, plan = container.pod, container.plan
         before = {
             **self._settings["inherited"],
-            "PATH": ":".join((*self._programs, plan["programs"], self._settings["path"])),
+            "PATH": ":".join((*self._own_programs(plan), plan["programs"], self._settings["path"])),
             "HOSTNAME": pod.plan["name"],
             "TMPDIR": scratch,
             "ASTRAGO_ATTEMPT": str(self._attempt),
@@ -350,6 +387,14 @@ class Supervisor:
         ports = self._granted["ports"]
         use_own_ports(env, self._plan, pod.group.plan, ports, has_view=self._has_view)
         return env
+
+    def _own_programs(self, plan: Json) -> list[str]:
+        """Folders with programs that stand in for others."""
+        warm = self._settings.get("warm")
+        is_warm = warm and plan["programs"].split(":")[0] == warm["programs"]
+        return [self._folder.programs] * self._plan["has_ssh"] + (
+            [self._folder.warm_programs] if is_warm else []
+        )
 
     # --- ends
 
@@ -364,14 +409,13 @@ class Supervisor:
                 return
             container = self._by_pid.pop(found.si_pid, None)
             if container is not None:
-                kill_all(container.mark, found.si_pid)
+                self._kill(container, found.si_pid)
             os.waitpid(found.si_pid, 0)
             killed = found.si_code != os.CLD_EXITED
-            code = 128 + found.si_status if killed else found.si_status
             if container is not None:
-                self._note_end(container, code)
+                self._note_end(container, 128 + found.si_status if killed else found.si_status)
             elif self._sessions is not None:
-                self._sessions.end(found.si_pid, code)
+                self._sessions.end(found.si_pid, -found.si_status if killed else found.si_status)
 
     def _note_end(self, container: Container, code: int) -> None:
         failed_start = os.read(container.told, 4096).decode("utf-8", "replace")
@@ -480,9 +524,15 @@ class Supervisor:
 
         def kill() -> None:
             for container in pod.running:
-                kill_all(container.mark, container.pid)
+                self._kill(container, container.pid)
 
         self._loop.later(pod.plan["grace_seconds"], kill)
+
+    def _kill(self, container: Container, session: int) -> None:
+        """Everything of it, whoever started it."""
+        if self._sessions is not None:
+            self._sessions.kill(container.beside)
+        kill_all(container.mark, session)
 
     def _pod_is_gone(self, pod: PodRun) -> None:
         pod.phase = "Failed"
@@ -533,9 +583,13 @@ def _mount(mount: Json, pod: PodRun) -> tuple[str, str, bool]:
 
 
 def main() -> None:
-    """`<job folder> <settings as JSON>`: returns in the starter once the job has a process of its own."""
-    folder = JobFolder(sys.argv[1])
-    settings: Json = json.loads(sys.argv[2])
+    """`<job folder> <settings as JSON>`."""
+    begin(sys.argv[1], json.loads(sys.argv[2]), lambda: None)
+
+
+def begin(path: str, settings: Json, on_started: Callable[[], None]) -> None:
+    """Ends the calling process once the job has one of its own, which goes on from here to the end of the job."""
+    folder = JobFolder(path)
     table = os.open("/proc", os.O_PATH | os.O_CLOEXEC)  # stays the machine's, whatever comes later
     settings["table"] = f"/proc/self/fd/{table}"
     heard, told = os.pipe2(os.O_CLOEXEC)
@@ -550,6 +604,7 @@ def main() -> None:
         who = identity(pid)
         write_json(folder.supervisor, who or {"pid": pid, "start": 0, "boot": ""})
         os.write(told, json.dumps(who).encode())
+        on_started()
         os._exit(0)
     os.close(told)
     settings["who"] = json.loads(os.read(heard, 4096))

@@ -1,0 +1,137 @@
+"""The zygotes of an engine: one for each environment that jobs use, started when the first job of it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+
+_PACKAGES = str(Path(__file__).parents[3])
+_START = (
+    "import sys; sys.path.remove(''); sys.path.append({!r}); "
+    "from astrago_trainer.engines.local.zygote import main; main()"
+)
+
+
+class Zygote:
+    """One interpreter with modules imported, and what is known of it."""
+
+    def __init__(self, programs: str, modules: str, address: Path) -> None:
+        self.programs = programs
+        self.modules = modules
+        self.address = address
+        self.trouble = ""
+        """Why there is none, for good."""
+        self.process: asyncio.subprocess.Process | None = None
+        self.is_ready = False
+
+    @property
+    def interpreter(self) -> str:
+        return f"{self.programs}/python"
+
+    def memory(self) -> int:
+        """Bytes that it holds: its share of what others use, too."""
+        if self.process is None or self.process.returncode is not None:
+            return 0
+        try:
+            text = Path(f"/proc/{self.process.pid}/smaps_rollup").read_text(encoding="ascii")
+        except OSError:
+            return 0
+        found = next(line for line in text.splitlines() if line.startswith("Pss:"))
+        return int(found.split()[1]) * 1024
+
+
+class WarmPool:
+    """Whoever owns it closes it; the jobs go on."""
+
+    def __init__(self, data: Path, modules: str, env: dict[str, str]) -> None:
+        self._folder = data / "warm"
+        self._modules = modules
+        self._env = env
+        self._zygotes: dict[str, Zygote] = {}
+        self._starting: set[asyncio.Task[Zygote]] = set()
+
+    def describe(self) -> list[Json]:
+        """For people: what is held ready, and what it costs."""
+        return [
+            {
+                "environment": each.programs,
+                "modules": each.modules,
+                "ready": each.is_ready,
+                "trouble": each.trouble,
+                "memory_bytes": each.memory(),
+            }
+            for each in self._zygotes.values()
+        ]
+
+    async def begin(self, programs: str, folder: str, settings: Json, errors: int) -> bool:
+        """Whether a supervisor was forked. If not, the next one of this environment may find it ready."""
+        zygote = self._zygotes.get(programs)
+        if zygote is None:
+            task = asyncio.create_task(self.warm_up(programs))
+            self._starting.add(task)
+            task.add_done_callback(self._starting.discard)
+            return False
+        if not zygote.is_ready:
+            return False
+        warm = {
+            "programs": programs,
+            "interpreter": zygote.interpreter,
+            "modules": zygote.modules,
+        }
+        request = {"folder": folder, "settings": {**settings, "warm": warm}}
+        try:
+            return await asyncio.to_thread(_ask, zygote.address, request, errors)
+        except OSError:  # it has died: this job starts cold, and so does the next
+            del self._zygotes[programs]
+            return False
+
+    async def warm_up(self, programs: str) -> Zygote:
+        """Returns when it is ready, or known not to be."""
+        key = hashlib.sha256(f"{programs}\n{self._modules}".encode()).hexdigest()[:16]
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        address = Path(f"/proc/self/fd/{os.open(self._folder, os.O_PATH)}/{key}")
+        zygote = self._zygotes[programs] = Zygote(programs, self._modules, address)
+        place = str(self._folder / key)
+        start = _START.format(_PACKAGES)
+        try:
+            zygote.process = await asyncio.create_subprocess_exec(
+                *(zygote.interpreter, "-c", start, place, self._modules),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=self._env,
+                cwd="/",
+            )
+        except OSError as error:
+            zygote.trouble = f"{zygote.interpreter}: {error.strerror}"
+            return zygote
+        assert zygote.process.stdout is not None
+        assert zygote.process.stderr is not None
+        zygote.is_ready = await zygote.process.stdout.readline() == b"ready\n"
+        if not zygote.is_ready:
+            said = (await zygote.process.stderr.read()).decode("utf-8", "replace").strip()
+            zygote.trouble = said.splitlines()[-1] if said else "it ended without a word"
+        return zygote
+
+    async def close(self) -> None:
+        for task in self._starting:
+            task.cancel()
+        for zygote in self._zygotes.values():
+            if zygote.process is not None and zygote.process.returncode is None:
+                zygote.process.kill()
+                await zygote.process.wait()
+        self._zygotes.clear()
+
+
+def _ask(address: Path, request: Json, errors: int) -> bool:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(str(address))
+        socket.send_fds(connection, [json.dumps(request).encode()], [errors])
+        return connection.recv(16) == b"started\n"
