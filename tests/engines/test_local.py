@@ -469,3 +469,12 @@ def test_a_full_disk_for_logs_does_not_end_the_training(tmp_path):
         assert any("cannot be written: No space left" in event.message for event in seen.events)
     finally:
         subprocess.run(["umount", "-l", small], check=True)
+
+
+def test_a_supervisor_that_cannot_work_is_told_and_not_waited_for(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "notices").write_text("no folder")
+    seen, _ = run(LocalEngine(tmp_path / "data", isolation="plain"), effective())
+    assert (seen.phase, seen.reason) == (Phase.FAILED, "SupervisorFailed")
+    assert "its supervisor broke: " in seen.message
+    assert "notices" in seen.message

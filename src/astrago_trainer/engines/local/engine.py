@@ -82,15 +82,19 @@ class LocalEngine:
         images: Images | None = None,
         isolation: str = "auto",
         node: str = "",
-        warm: str = "",
+        warm: str | None = None,
     ) -> None:
-        """`isolation`: view, plain, or auto for the view where it can be had. `warm`: modules for a pool."""
+        """`isolation`: view, plain, or auto for the view where it can be had.
+
+        `warm`: keep processes ready for the next job, with these modules imported (`torch`), or with none (empty). For
+        servers: who starts one job and goes has no use for it.
+        """
         self._data = data
         self.images = images or Images(str(Path(sys.executable).parent))
         self._isolation = isolation
         self._node = node or os.uname().nodename
         self._notices = str(data / "notices")
-        self.pool = WarmPool(data, warm, _inherited()) if warm else None
+        self.pool = None if warm is None else WarmPool(data, warm, _inherited())
         data.mkdir(parents=True, exist_ok=True)
 
     async def apply(self, handle: Handle, effective: Effective) -> None:
@@ -113,7 +117,10 @@ class LocalEngine:
             return GONE
         status = read_json(folder.status)
         if status is None:
-            return Observation(Phase.PENDING, "Accepted", "its supervisor is about to start")
+            who = read_json(folder.supervisor)
+            if who is None or is_alive(who):
+                return Observation(Phase.PENDING, "Accepted", "its supervisor is about to start")
+            return Observation(Phase.FAILED, "SupervisorFailed", _end_of_supervisor(folder))
         if not is_terminal(Phase(status["phase"])) and status["phase"] != Phase.SUSPENDED:
             await self._recover(folder)
             status = read_json(folder.status) or status
@@ -176,7 +183,7 @@ class LocalEngine:
             "inherited": _inherited(),
         }
         command = (sys.executable, "-I", "-S", "-c", _START.format(_PACKAGES), folder.path)
-        with open(f"{folder.path}/supervisor.log", "ab") as errors:
+        with open(folder.supervisor_log, "ab") as errors:
             if self.pool is not None:
                 first = _environment_of(plan)
                 if await self.pool.begin(first, folder.path, settings, errors.fileno()):
@@ -229,7 +236,7 @@ class LocalEngine:
         if status is None or plan is None or is_terminal(Phase(status["phase"])):
             return
         await asyncio.to_thread(_end_rest, plan["uid"])
-        lost = {"reason": "SupervisorLost", "message": "its supervisor was ended from outside"}
+        lost = {"reason": "SupervisorLost", "message": _end_of_supervisor(folder)}
         if status.get("restarts", 0) < plan["max_restarts"]:
             again = {"phase": Phase.RESTARTING, "next_attempt": 1, "is_failure": True}
             write_json(folder.status, {**status, **lost, **again})
@@ -257,6 +264,14 @@ def _end_rest(uid: str) -> None:
     """Whatever of the job its supervisor could not end: it was killed."""
     kill_marked(f"{uid}/")
     Limits().remove_all(f"{uid}/")
+
+
+def _end_of_supervisor(folder: JobFolder) -> str:
+    """What is known of it: a mistake of ours leaves a traceback, a kill leaves nothing."""
+    said = Path(folder.supervisor_log).read_text(encoding="utf-8", errors="replace").strip()
+    if said:
+        return f"its supervisor broke: {said.splitlines()[-1]}; see {folder.supervisor_log}"
+    return "its supervisor was ended from outside"
 
 
 def _forget(folder: JobFolder) -> None:

@@ -40,6 +40,11 @@ class JobFolder:
         return self.path + "/supervisor.json"
 
     @property
+    def supervisor_log(self) -> str:
+        """What it should not have said."""
+        return self.path + "/supervisor.log"
+
+    @property
     def status(self) -> str:
         """How the job stands; replaced as a whole at each change."""
         return self.path + "/status.json"

@@ -6,9 +6,9 @@ named by pid and start time; one that has died holds nothing any more.
 
 from __future__ import annotations
 
+import _socket as socket  # the other one builds enums for longer than all this takes
 import fcntl
 import os
-import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -117,13 +117,15 @@ def _free_ports(count: int, taken: set[int]) -> list[int]:
     ports: list[int] = []
     wish = PREFERRED_PORT
     while len(ports) < count:
-        with socket.socket() as probe:
-            try:
-                probe.bind(("", wish))
-                port = probe.getsockname()[1]
-                if port not in taken and port not in ports:
-                    ports.append(port)
-            except OSError:
-                pass
+        probe = socket.socket()
+        try:
+            probe.bind(("", wish))
+            port = probe.getsockname()[1]
+            if port not in taken and port not in ports:
+                ports.append(port)
+        except OSError:
+            pass
+        finally:
+            probe.close()
         wish = 0
     return ports

@@ -1,4 +1,8 @@
-"""The zygotes of an engine: one for each environment that jobs use, started when the first job of it comes."""
+"""The zygotes of an engine: processes from which supervisors of jobs are forked, faster than they would start.
+
+With nothing to import there is one, of our own interpreter: it saves the start of that. With a framework there is one
+for each environment that jobs use, and the job's own processes profit too. Each starts when the first job comes.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import hashlib
 import json
 import os
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +77,7 @@ class WarmPool:
 
     async def begin(self, programs: str, folder: str, settings: Json, errors: int) -> bool:
         """Whether a supervisor was forked. If not, the next one of this environment may find it ready."""
-        zygote = self._zygotes.get(programs)
+        zygote = self._zygotes.get(self._key(programs))
         if zygote is None:
             task = asyncio.create_task(self.warm_up(programs))
             self._starting.add(task)
@@ -80,29 +85,32 @@ class WarmPool:
             return False
         if not zygote.is_ready:
             return False
-        warm = {
-            "programs": programs,
-            "interpreter": zygote.interpreter,
-            "modules": zygote.modules,
-        }
-        request = {"folder": folder, "settings": {**settings, "warm": warm}}
+        if zygote.modules:
+            names = {"programs": programs, "interpreter": zygote.interpreter}
+            settings = {**settings, "warm": {**names, "modules": zygote.modules}}
+        request = {"folder": folder, "settings": settings}
         try:
             return await asyncio.to_thread(_ask, zygote.address, request, errors)
         except OSError:  # it has died: this job starts cold, and so does the next
-            del self._zygotes[programs]
+            del self._zygotes[self._key(programs)]
             return False
 
-    async def warm_up(self, programs: str) -> Zygote:
+    def _key(self, programs: str) -> str:
+        return programs if self._modules else str(Path(sys.executable).parent)
+
+    async def warm_up(self, programs: str = "") -> Zygote:
         """Returns when it is ready, or known not to be."""
+        programs = self._key(programs)
         key = hashlib.sha256(f"{programs}\n{self._modules}".encode()).hexdigest()[:16]
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         address = Path(f"/proc/self/fd/{os.open(self._folder, os.O_PATH)}/{key}")
         zygote = self._zygotes[programs] = Zygote(programs, self._modules, address)
         place = str(self._folder / key)
         start = _START.format(_PACKAGES)
+        options = () if self._modules else ("-S",)  # our own code needs no packages
         try:
             zygote.process = await asyncio.create_subprocess_exec(
-                *(zygote.interpreter, "-c", start, place, self._modules),
+                *(zygote.interpreter, *options, "-c", start, place, self._modules),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,

@@ -18,11 +18,6 @@ from contextlib import suppress
 from astrago_trainer.engines.local.calls import SOCKET, address
 from astrago_trainer.engines.local.loop import Loop
 
-SSH_PLACES = {
-    "ssh": "/usr/bin/ssh",
-    "sshd": "/usr/sbin/sshd",
-    "ssh-keygen": "/usr/bin/ssh-keygen",
-}
 _MOST_BYTES = 16 * 1024 * 1024
 _PEER = struct.Struct("3i")
 

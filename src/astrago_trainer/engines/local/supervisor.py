@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from astrago_trainer.engines.local import kernel
 from astrago_trainer.engines.local.addresses import (
@@ -48,18 +48,20 @@ from astrago_trainer.engines.local.runs import (
     is_success,
     phase_of,
 )
-from astrago_trainer.engines.local.sessions import (
-    SSH_PLACES,
-    Request,
-    Sessions,
-    write_python,
-    write_ssh,
-)
 from astrago_trainer.engines.local.volumes import is_read_only, make_volumes, remove_volumes
 from astrago_trainer.engines.local.warm import Asked
 
+if TYPE_CHECKING:
+    from astrago_trainer.engines.local.sessions import Request, Sessions
+
 Json = dict[str, Any]
 
+SSH_PLACES = {
+    "ssh": "/usr/bin/ssh",
+    "sshd": "/usr/sbin/sshd",
+    "ssh-keygen": "/usr/bin/ssh-keygen",
+}
+"""Where images have the programs that `sessions` replaces."""
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 TURN_SECONDS = 1.0
@@ -124,17 +126,20 @@ class Supervisor:
 
     def _begin_sessions(self) -> None:
         warm = self._settings.get("warm")
+        if not (self._plan["has_ssh"] or warm):
+            return
+        from astrago_trainer.engines.local.sessions import Sessions, write_python, write_ssh
+
         if self._plan["has_ssh"]:
             write_ssh(self._folder.programs, self._folder.path)
         if warm:
             write_python(self._folder.warm_programs, self._folder.path, warm["interpreter"])
             self._reports.tell("Warm", f"processes begin with {warm['modules']} imported")
-        if self._plan["has_ssh"] or warm:
-            runs = {
-                "ssh": (self._run_in_pod, signal.SIGHUP),
-                "python": (self._run_warm, signal.SIGKILL),
-            }
-            self._sessions = Sessions(self._folder.path, self._loop, runs)
+        runs = {
+            "ssh": (self._run_in_pod, signal.SIGHUP),
+            "python": (self._run_warm, signal.SIGKILL),
+        }
+        self._sessions = Sessions(self._folder.path, self._loop, runs)
 
     def _save_later(self) -> None:
         """For what found no room on the disk."""

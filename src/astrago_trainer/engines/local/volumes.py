@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import os
-import shutil
 from contextlib import suppress
 from typing import Any
 
@@ -33,6 +32,8 @@ def remove_volumes(pod: Json, folder: str, *, can_mount: bool) -> None:
         if volume["kind"] == "empty" and volume["in_memory"] and can_mount:
             with suppress(OSError):  # was never mounted: the pod ended before
                 kernel.unmount(f"{folder}/volumes/{volume['name']}")
+    import shutil  # brings three compressors along: not before the job has started
+
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -64,7 +65,7 @@ def _host_folder(volume: Json) -> str:
 def _write(path: str, file: Json, pod: Json) -> None:
     os.makedirs(os.path.dirname(path), exist_ok=True)
     field = file.get("field")
-    content = field_value(field, pod).encode() if field else base64.b64decode(file["content"])
+    content = field_value(field, pod).encode() if field else binascii.a2b_base64(file["content"])
     flags = os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC
     handle = os.open(path, flags, 0o600)
     try:

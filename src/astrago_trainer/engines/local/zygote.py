@@ -28,7 +28,7 @@ def main() -> None:
     if os.getppid() == 1:
         return
     before = dict(os.environ)
-    for name in modules.split(","):
+    for name in filter(None, modules.split(",")):
         importlib.import_module(name)
     warm.note_environment(before)
     importlib.import_module("astrago_trainer.engines.local.supervisor")
