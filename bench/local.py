@@ -45,14 +45,15 @@ _numbers = itertools.count()
 IMPORTS = "import time, torch.distributed\nprint('imported', time.time_ns(), flush=True)\n"
 TRIVIAL = "import time\nprint('imported', time.time_ns(), flush=True)\n"
 STEPS = r"""
-import os, sys, time
+import datetime, os, time
 import torch, torch.distributed as dist
 folder = os.environ["FOLDER"]
 pause = float(os.environ["PAUSE"])
 steps = int(os.environ["STEPS"])
 torch.manual_seed(0)
 torch.set_num_threads(1)
-dist.init_process_group("gloo")
+# After a restart torchrun's ranks can wait for each other's old addresses; the usual 30 minutes would hide that.
+dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=20))
 rank = dist.get_rank()
 model = torch.nn.Linear(64, 64)
 newest = os.path.join(folder, "newest.pt")

@@ -109,7 +109,10 @@ def plain(text: str) -> list[str]:
 
 
 def test_the_modules_are_there_and_random_numbers_differ(tmp_path, isolation):
-    script = "echo 'import sys, random; print(\"decimal\" in sys.modules, random.random())' > a.py; python a.py; python a.py"
+    script = (
+        "echo 'import sys, random; print(\"decimal\" in sys.modules, random.random())' > a.py;"
+        "python a.py; python a.py"
+    )
     _, text, _ = run(tmp_path, isolation, script)
     (one, first), (two, second) = (line.split() for line in text.splitlines())
     assert (one, two) == ("True", "True")
@@ -254,7 +257,9 @@ def test_a_pool_that_cannot_be_says_why_and_jobs_start_cold(
     packages.mkdir()
     text = "import threading, time; threading.Thread(target=time.sleep, args=(99,), daemon=True).start()"
     (packages / "threaded.py").write_text(text)
-    monkeypatch.setattr("astrago_trainer.engines.local.pool._START", START_WITH.format(str(packages)))
+    monkeypatch.setattr(
+        "astrago_trainer.engines.local.pool._START", START_WITH.format(str(packages))
+    )
     seen, text, pool = run(tmp_path, "view", "echo 'print(1)' > a.py; python a.py", warm=modules)
     assert (seen.phase, text) == (Phase.COMPLETE, "1\n")
     assert [(each["ready"], each["trouble"]) for each in pool] == [(False, trouble)]
