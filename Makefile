@@ -49,8 +49,10 @@ bench: $(READY) ## the benchmarks, one JSON line each, ours beside the peer in o
 	@$(BIN)/python -m bench
 
 KILLS ?= 200
+ROUNDS ?= 25
 campaign: fuzz-merge ## the long versions of the tests, with seeds that replay a failure
 	@$(BIN)/python -m tests.checkpoint.campaign --kills $(KILLS) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.service.campaign --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
 
 TRAINER ?= 2.1
 cluster: $(READY) ## a real Kubernetes with Kubeflow Trainer on this machine, or the one that runs (TRAINER=2.1|2.2|2.3, LEGACY=1; root, Go)

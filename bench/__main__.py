@@ -6,7 +6,7 @@ import json
 import platform
 import sys
 
-from bench import checkpoint, cli, launcher, logs, merge
+from bench import board, checkpoint, cli, launcher, local, logs, merge, progress, store
 
 BENCHMARKS = {
     "merge": merge.run,
@@ -14,6 +14,10 @@ BENCHMARKS = {
     "logs": logs.run,
     "checkpoint": checkpoint.run,
     "launcher": launcher.run,
+    "local": local.run,
+    "progress": progress.run,
+    "store": store.run,
+    "board": board.run,
 }
 
 

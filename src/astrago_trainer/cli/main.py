@@ -35,6 +35,7 @@ INTERRUPTED, PIPE_CLOSED = 130, 141
 """What a shell reports for a program that SIGINT or SIGPIPE ended."""
 
 COMMANDS = {
+    "db": "back up, restore or upgrade the database",
     "preview": "show what a job will become, and where each line comes from",
     "runtimes": "list the runtimes that come with the package, or show one",
     "version": "print versions",
@@ -157,11 +158,14 @@ def _discard_stdout() -> None:
 
 def _report(error: Exception) -> int:
     from astrago_trainer.cli.terminal import Terminal, clean, problem_lines
-    from astrago_trainer.core.errors import InvalidRequest
+    from astrago_trainer.core.errors import AstragoError, InvalidRequest
 
     if isinstance(error, InvalidRequest):
         terminal = Terminal(sys.stderr)
         sys.stderr.writelines(f"{line}\n" for line in problem_lines(error.problems, terminal))
+        return FAILED
+    if isinstance(error, AstragoError):
+        print(f"astrago: {clean(str(error))}", file=sys.stderr)
         return FAILED
     if os.environ.get("ASTRAGO_DEBUG"):
         from traceback import print_exception

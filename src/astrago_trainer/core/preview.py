@@ -23,6 +23,7 @@ from astrago_trainer.core.merge.origins import Origin, Origins
 
 if TYPE_CHECKING:
     from astrago_trainer.core.platform import Platform
+    from astrago_trainer.core.render import Rendered
     from astrago_trainer.core.spec import JobSpec
 
 Json = dict[str, Any]
@@ -72,7 +73,11 @@ def preview_job(spec: JobSpec, runtime: Mapping[str, Any], platform: Platform) -
     """The preview of a job as a user asks for it; origins name the field of the request where there is one."""
     from astrago_trainer.core.render import render
 
-    rendered = render(spec, runtime, platform)
+    return preview_rendered(render(spec, runtime, platform), platform)
+
+
+def preview_rendered(rendered: Rendered, platform: Platform) -> Preview:
+    """The preview of exactly these objects: what is applied is what was shown."""
     preview = _preview(
         rendered.runtime,
         rendered.trainjob,

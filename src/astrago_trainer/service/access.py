@@ -1,0 +1,186 @@
+"""Tenants, members and tokens: verified in memory, changed in the database, known to other servers in a second.
+
+A token is 256 random bits and shown once; what is kept is its hash, and a fast one, because there is nothing to guess.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from astrago_trainer.core.errors import InvalidRequest
+from astrago_trainer.core.names import check_namespace, tenant_namespace
+from astrago_trainer.service.clock import Clock
+from astrago_trainer.service.errors import Conflict, NotFound
+from astrago_trainer.service.identity import Identity, Role
+from astrago_trainer.store import Store
+from astrago_trainer.store import access as rows
+from astrago_trainer.store.audit import AuditRow
+
+PREFIX = "astrago_"
+"""So that people and scanners of leaked secrets know what they found."""
+SKEW_SECONDS = 60.0
+"""A token works this long after its time: two clocks are never quite the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedToken:
+    """What its owner is given, this once."""
+
+    id: str
+    secret: str
+    expires_at: float | None
+
+
+class Access:
+    """Who may come in, and as what."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._known = rows.Access([], [], [], [], -1)
+        self._by_hash: Mapping[str, rows.Token] = {}
+        self._identities: Mapping[str, Identity] = {}
+
+    async def load(self, stamp: int | None = None) -> None:
+        """Reads all of it, unless what is known is of this stamp."""
+        if stamp is not None and stamp == self._known.stamp:
+            return
+        self._known = known = await self._store.read(rows.load_access)
+        roles: dict[str, dict[str, Role]] = {}
+        for member in known.members:
+            roles.setdefault(member.user, {})[member.namespace] = Role(member.role)
+        self._identities = {
+            user.name: Identity(user.name, roles.get(user.name, {}), user.is_administrator)
+            for user in known.users
+        }
+        self._by_hash = {token.hash: token for token in known.tokens if token.revoked_at is None}
+
+    def verify(self, secret: str) -> Identity | None:
+        """Whose token this is; None for one that is unknown, revoked or too old."""
+        token = self._by_hash.get(_hash(secret))
+        if token is None:
+            return None
+        if token.expires_at is not None and self._clock.time() > token.expires_at + SKEW_SECONDS:
+            return None
+        return self._identities.get(token.user)
+
+    def find(self, user: str) -> Identity | None:
+        """A user by name: for those whom somebody else has verified."""
+        return self._identities.get(user)
+
+    def tenants(self) -> list[rows.Tenant]:
+        return sorted(self._known.tenants)
+
+    def members(self, namespace: str) -> list[rows.Member]:
+        self._tenant(namespace)
+        return sorted(each for each in self._known.members if each.namespace == namespace)
+
+    def tokens(self, user: str | None = None) -> list[rows.Token]:
+        """Without their secrets, which nobody has."""
+        return sorted(each for each in self._known.tokens if user is None or each.user == user)
+
+    async def sign_up(self, actor: Identity, user: str, title: str = "") -> Identity:
+        """A user, the tenant of that user, and the right to run it; raises Conflict for a name that is taken."""
+        namespace = tenant_namespace(user)
+        now = self._clock.time()
+        change = rows.AccessChange(
+            self._audit(actor, namespace, "user.signup", user),
+            new=(
+                rows.Tenant(namespace, title[:200], now),
+                rows.User(user, False, now),
+                rows.Member(namespace, user, Role.ADMINISTRATOR.value),
+            ),
+        )
+        await self._write(
+            change, f"the user {user!r} or the namespace {namespace!r} is there already"
+        )
+        return self._identities[user]
+
+    async def create_user(
+        self, actor: Identity, user: str, *, is_administrator: bool = False
+    ) -> Identity:
+        row = rows.User(user, is_administrator, self._clock.time())
+        change = rows.AccessChange(self._audit(actor, "", "user.create", user), new=(row,))
+        await self._write(change, f"the user {user!r} is there already")
+        return self._identities[user]
+
+    async def create_tenant(self, actor: Identity, namespace: str, title: str = "") -> rows.Tenant:
+        if problems := check_namespace(namespace):
+            raise InvalidRequest(problems)
+        row = rows.Tenant(namespace, title[:200], self._clock.time())
+        change = rows.AccessChange(
+            self._audit(actor, namespace, "tenant.create", namespace), new=(row,)
+        )
+        await self._write(change, f"the tenant {namespace!r} is there already")
+        return row
+
+    async def set_member(self, actor: Identity, namespace: str, user: str, role: Role) -> None:
+        self._tenant(namespace)
+        self._user(user)
+        change = rows.AccessChange(
+            self._audit(actor, namespace, "member.set", user, role.value),
+            put=(rows.Member(namespace, user, role.value),),
+        )
+        await self._write(change, "")
+
+    async def remove_member(self, actor: Identity, namespace: str, user: str) -> None:
+        change = rows.AccessChange(
+            self._audit(actor, namespace, "member.remove", user),
+            remove=(rows.Member(namespace, user, ""),),
+        )
+        if not await self._store.write(rows.change_access, change):
+            raise NotFound(f"{user!r} is no member of {namespace!r}.")
+        await self.load()
+
+    async def create_token(
+        self, actor: Identity, user: str, label: str = "", *, seconds: float | None = None
+    ) -> IssuedToken:
+        """Its secret is in the answer and nowhere else; `seconds` is how long it works, None for ever."""
+        self._user(user)
+        secret, id_ = f"{PREFIX}{secrets.token_urlsafe(32)}", secrets.token_hex(8)
+        now = self._clock.time()
+        expires_at = None if seconds is None else now + seconds
+        row = rows.Token(id_, user, label[:200], _hash(secret), now, expires_at, None)
+        change = rows.AccessChange(self._audit(actor, "", "token.create", user, id_), new=(row,))
+        await self._write(change, "try again")
+        return IssuedToken(id_, secret, expires_at)
+
+    async def revoke_token(self, actor: Identity, id_: str) -> None:
+        """It opens nothing any more when this returns; on other servers a second later."""
+        change = rows.AccessChange(self._audit(actor, "", "token.revoke", id_), revoke=(id_,))
+        if not await self._store.write(rows.change_access, change):
+            raise NotFound(f"there is no token {id_!r}, or it is revoked already.")
+        await self.load()
+
+    async def _write(self, change: rows.AccessChange, refusal: str) -> None:
+        if not await self._store.write(rows.change_access, change):
+            raise Conflict(f"{refusal}.")
+        await self.load()
+
+    def _tenant(self, namespace: str) -> None:
+        if not any(each.namespace == namespace for each in self._known.tenants):
+            raise NotFound(f"there is no tenant {namespace!r}.")
+
+    def _user(self, user: str) -> None:
+        if user not in self._identities:
+            raise NotFound(f"there is no user {user!r}.")
+
+    def _audit(
+        self, actor: Identity, namespace: str, action: str, object_: str, detail: str = ""
+    ) -> AuditRow:
+        return AuditRow(
+            self._clock.time(),
+            actor.name,
+            namespace,
+            action,
+            object_[:253],
+            detail=detail,
+            request_id=actor.request_id,
+        )
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,0 +1,56 @@
+"""What other servers on the same database have done: read by stamp, once a second, one number when nothing is new."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from astrago_trainer.service.board import Board
+from astrago_trainer.store import Store, StoreError
+from astrago_trainer.store.jobs import Job, load_changes
+
+FOLLOW_SECONDS = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class Following:
+    """Brings the board up to what the database has."""
+
+    def __init__(
+        self,
+        store: Store,
+        board: Board,
+        *,
+        on_job: Callable[[Job], None],
+        on_access: Callable[[int], Awaitable[None]],
+    ) -> None:
+        self._store = store
+        self._board = board
+        self._on_job = on_job
+        self._on_access = on_access
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(FOLLOW_SECONDS)
+            try:
+                await self.catch_up()
+            except StoreError as error:
+                _log.warning("changes of other servers cannot be read: %s", error)
+
+    async def catch_up(self) -> None:
+        since = self._store.own_stamp
+        changed, gone, stamp, access = await self._store.read(
+            lambda connection: load_changes(connection, since)
+        )
+        for number in gone:
+            self._board.remove(number)
+        for job in changed:
+            known = self._board.find_number(job.number)
+            if known is None or known.job.version < job.version:
+                self._board.put(job)
+                self._on_job(job)
+        self._store.own_stamp = max(self._store.own_stamp, stamp)
+        await self._on_access(access)

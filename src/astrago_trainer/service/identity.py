@@ -1,0 +1,46 @@
+"""Who acts. Plain data: it is made by whoever verified it, and says nothing about how."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Role(StrEnum):
+    """What somebody may do in a tenant; each may do all that the ones before it may."""
+
+    VIEWER = "viewer"
+    MEMBER = "member"
+    ADMINISTRATOR = "administrator"
+
+
+RANK = {role: rank for rank, role in enumerate(Role)}
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Somebody, or a part of this program."""
+
+    name: str
+    roles: Mapping[str, Role] = field(default_factory=dict)
+    """By namespace."""
+    is_administrator: bool = False
+    """Of the whole installation."""
+    request_id: str = ""
+    """Of the request that this one came with; the audit has it."""
+
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        return tuple(self.roles)
+
+    def may(self, role: Role, namespace: str) -> bool:
+        """Whether this one has at least that role there."""
+        if self.is_administrator:
+            return True
+        held = self.roles.get(namespace)
+        return held is not None and RANK[held] >= RANK[role]
+
+
+SYSTEM = Identity("astrago")
+"""What this program does by itself."""

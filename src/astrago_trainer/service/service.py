@@ -1,0 +1,337 @@
+"""The service: everything the product does, for any door, in one object.
+
+It needs no server around it: a command line opens it on the data folder, asks, and closes it; jobs go on meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from astrago_trainer.catalogue import default_platform, load_runtime
+from astrago_trainer.core.lifecycle import Phase, is_terminal
+from astrago_trainer.core.platform import Platform
+from astrago_trainer.core.preview import Preview
+from astrago_trainer.core.spec import JobSpec
+from astrago_trainer.engines.base import Engine
+from astrago_trainer.service.access import Access
+from astrago_trainer.service.board import EVERYWHERE, Board, Page, Query, Record, compact
+from astrago_trainer.service.clock import Clock
+from astrago_trainer.service.decide import needs_care
+from astrago_trainer.service.effective import Effectives, handle_of
+from astrago_trainer.service.feed import Subscription
+from astrago_trainer.service.following import Following
+from astrago_trainer.service.identity import Identity
+from astrago_trainer.service.jobs import Jobs
+from astrago_trainer.service.leases import Leases
+from astrago_trainer.service.metrics import Metrics
+from astrago_trainer.service.outbox import StoreOutbox, Targets, nobody
+from astrago_trainer.service.reaper import Reaper
+from astrago_trainer.service.reconciler import Reconciler
+from astrago_trainer.service.settings import Settings
+from astrago_trainer.service.submission import Planner, Runtimes
+from astrago_trainer.store import Store, StoreError, database_url
+from astrago_trainer.store.audit import AuditRow, insert_audit, load_audit
+from astrago_trainer.store.jobs import (
+    Attempt,
+    Documents,
+    Event,
+    Job,
+    PodRow,
+    forget_keys,
+    forget_removals,
+    load_attempts,
+    load_events,
+    load_jobs,
+    load_pods,
+)
+from astrago_trainer.store.metrics import Point, load_points
+from astrago_trainer.store.outbox import forget_deliveries
+
+_REMOVALS_KEPT_SECONDS = 86400.0
+"""A server that was cut off for longer has long been taken for dead, and reads everything when it comes back."""
+_DELIVERIES_KEPT_SECONDS = 7 * 86400.0
+_TIDY_SECONDS = 3600.0
+
+_log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class Service:
+    """Opened, used by one event loop, closed."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        engine: Engine,
+        *,
+        platform: Platform | None = None,
+        runtimes: Runtimes | None = None,
+        clock: Clock | None = None,
+        targets: Targets = nobody,
+    ) -> None:
+        self.settings = settings
+        self.engine = engine
+        self.board = Board()
+        self.clock = clock or Clock()
+        self._targets = targets
+        self._planner = Planner(
+            platform or default_platform(), runtimes or cache(load_runtime), engine
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+        self._verbs: set[asyncio.Task[Any]] = set()
+        self._is_tending = False
+
+    @classmethod
+    def on_this_machine(cls, data: Path, database: str | None = None) -> Service:
+        """With the local engine in the same folder."""
+        from astrago_trainer.engines.local.engine import LocalEngine
+
+        return cls(Settings(data=data, database=database), LocalEngine(data))
+
+    async def open(self, *, tend: bool = True) -> Service:
+        """Reads everything; with `tend` it also looks after jobs. Raises StoreError, which says what to do."""
+        settings = self.settings
+        self._store = await Store.open(
+            database_url(settings.data, settings.database), busy_seconds=settings.busy_seconds
+        )
+        try:
+            await self._build(tend=tend)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def _build(self, *, tend: bool) -> None:
+        store, clock = self._store, self.clock
+        jobs, store.own_stamp = await store.read(lambda c: load_jobs(c, compact))
+        self.board.load(jobs)
+        del jobs  # they are many, and the board has them
+        self.access = Access(store, clock)
+        await self.access.load()
+        self.outbox = StoreOutbox(store)
+        self._metrics = Metrics(store)
+        self._effectives = Effectives(store)
+        self._leases = Leases(store, clock.steady)
+        self._reaper = Reaper(clock.steady, self._look)
+        self._reconciler = Reconciler(
+            store,
+            self.board,
+            self.engine,
+            self._effectives,
+            self._leases,
+            clock,
+            targets=self._targets,
+            on_settled=self._reaper.add,
+        )
+        self._jobs = Jobs(
+            store,
+            self.board,
+            self._planner,
+            self.engine,
+            self._effectives,
+            clock,
+            server=lambda: self._leases.id if self._is_tending else None,
+            look=self._look,
+        )
+        self._following = Following(
+            store, self.board, on_job=self._on_foreign_change, on_access=self.access.load
+        )
+        self._tasks = [asyncio.create_task(self._following.run(), name="other servers")]
+        if tend:
+            await self._tend()
+
+    async def _tend(self) -> None:
+        await self._leases.refresh()
+        await self._leases.enter()
+        self._is_tending = True
+        for record in self.board:
+            self._reaper.add(record.job)
+        await self._reconciler.start()
+        self._tasks += [
+            asyncio.create_task(self._reaper.run(), name="reaper"),
+            asyncio.create_task(self._tidy(), name="tidy"),
+        ]
+
+    async def close(self) -> None:
+        """Jobs stay as they are; what was acknowledged is durable anyway."""
+        await asyncio.gather(*self._verbs, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._is_tending:
+            await self._reconciler.close()
+            self._is_tending = False
+        self.board.feed.close()
+        try:
+            if hasattr(self, "_metrics"):
+                await self._metrics.close()
+            if hasattr(self, "_leases"):
+                await self._leases.leave()
+        except StoreError as error:
+            _log.warning("not everything could be put in order: %s", error)
+        finally:
+            await self._store.close()
+
+    async def __aenter__(self) -> Service:
+        return await self.open()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # Jobs: verbs.
+
+    async def submit(
+        self,
+        actor: Identity,
+        namespace: str,
+        spec: JobSpec,
+        idempotency_key: str | None = None,
+    ) -> Record:
+        """Accepts a job; see `Jobs.submit`."""
+        return await self._verb(self._jobs.submit(actor, namespace, spec, idempotency_key))
+
+    async def suspend(self, actor: Identity, namespace: str, name: str) -> Record:
+        return await self._verb(self._jobs.suspend(actor, namespace, name))
+
+    async def resume(self, actor: Identity, namespace: str, name: str) -> Record:
+        return await self._verb(self._jobs.resume(actor, namespace, name))
+
+    async def restart(self, actor: Identity, namespace: str, name: str) -> Record:
+        return await self._verb(self._jobs.restart(actor, namespace, name))
+
+    async def delete(
+        self,
+        actor: Identity,
+        namespace: str,
+        name: str,
+        *,
+        uid: str | None = None,
+        keep_code: bool = False,
+    ) -> Record:
+        return await self._verb(
+            self._jobs.delete(actor, namespace, name, uid=uid, keep_code=keep_code)
+        )
+
+    async def clone(self, namespace: str, name: str) -> JobSpec:
+        return await self._jobs.clone(namespace, name)
+
+    def preview(self, namespace: str, spec: JobSpec) -> Preview:
+        return self._jobs.preview(namespace, spec)
+
+    # Jobs: what is known of them. The first four never touch the database.
+
+    def get(self, namespace: str, name: str) -> Record:
+        """Raises NotFound."""
+        return self._jobs.get(namespace, name)
+
+    def list(
+        self,
+        namespace: str = EVERYWHERE,
+        query: Query | None = None,
+        *,
+        limit: int = 50,
+        token: str | None = None,
+    ) -> Page:
+        return self.board.page(namespace, query, limit=limit, token=token)
+
+    def subscribe(self, namespace: str = EVERYWHERE) -> Subscription:
+        return self.board.subscribe(namespace)
+
+    def logs(self, namespace: str, name: str, run: int | None = None) -> Path:
+        """The folder that `astrago_trainer.logs` reads; of the present run unless told."""
+        return self.engine.logs(handle_of(self.get(namespace, name).job, run))
+
+    async def until_over(self, namespace: str, name: str) -> Record:
+        """Returns when the job has ended; raises NotFound when it is gone."""
+        with self.subscribe(namespace) as news:
+            record = self.get(namespace, name)
+            while not is_terminal(Phase(record.job.phase)):
+                await anext(news)
+                record = self.get(namespace, name)
+            return record
+
+    async def events(
+        self, namespace: str, name: str, *, after: int = -1, limit: int = 1000
+    ) -> Sequence[Event]:
+        number = self.get(namespace, name).job.number
+        return await self._store.read(lambda c: load_events(c, number, after, limit))
+
+    async def attempts(self, namespace: str, name: str) -> Sequence[Attempt]:
+        number = self.get(namespace, name).job.number
+        return await self._store.read(lambda c: load_attempts(c, number))
+
+    async def pods(self, namespace: str, name: str) -> Sequence[PodRow]:
+        """Of the present run."""
+        job = self.get(namespace, name).job
+        return await self._store.read(lambda c: load_pods(c, job.number, job.run))
+
+    async def manifest(self, namespace: str, name: str) -> Documents:
+        """The request, the runtime as it was, the rendered objects and the effective JobSet, as JSON."""
+        return await self._jobs.documents(namespace, name)
+
+    # Metrics, audit.
+
+    def record_metric(self, namespace: str, name: str, points: Iterable[tuple[str, Point]]) -> int:
+        """How many points were taken; they are durable within a second or two."""
+        job = self.get(namespace, name).job
+        return self._metrics.record(job.number, job.run, points)
+
+    async def metrics(
+        self, namespace: str, name: str, run: int | None = None
+    ) -> Mapping[str, Sequence[Point]]:
+        job = self.get(namespace, name).job
+        await self._metrics.flush()
+        return await self._store.read(lambda c: load_points(c, job.number, run or job.run))
+
+    async def record_audit(self, row: AuditRow) -> None:
+        """For what is no change of an object: a refusal, a sign-in."""
+        await self._store.write(insert_audit, row)
+
+    async def audit(
+        self, namespace: str | None = None, *, before: int | None = None, limit: int = 100
+    ) -> Sequence[tuple[int, AuditRow]]:
+        return await self._store.read(
+            lambda c: load_audit(c, namespace, before=before, limit=limit)
+        )
+
+    @property
+    def store(self) -> Store:
+        """For those who bring functions of their own."""
+        return self._store
+
+    async def check_ready(self) -> None:
+        """Writes and reads; raises StoreError when the database would not take a job now."""
+        await self._store.write(forget_removals, 0.0)
+        await self._following.catch_up()
+
+    async def _verb(self, verb: Coroutine[Any, Any, T]) -> T:
+        """To its end, even if the caller is cancelled: what is written must also be shown."""
+        task = asyncio.create_task(verb)
+        self._verbs.add(task)
+        task.add_done_callback(self._verbs.discard)
+        return await asyncio.shield(task)
+
+    def _look(self, number: int) -> None:
+        if self._is_tending:
+            self._reconciler.look(number)
+
+    def _on_foreign_change(self, job: Job) -> None:
+        self._reaper.add(job)
+        if needs_care(job, self.clock.steady()):
+            self._look(job.number)
+
+    async def _tidy(self) -> None:
+        while True:
+            now = self.clock.time()
+            try:
+                await self._store.write(forget_removals, now - _REMOVALS_KEPT_SECONDS)
+                await self._store.write(forget_keys, now - self.settings.keys_kept_seconds)
+                await self._store.write(forget_deliveries, now - _DELIVERIES_KEPT_SECONDS)
+            except StoreError as error:
+                _log.warning("old rows stay for now: %s", error)
+            await asyncio.sleep(_TIDY_SECONDS)

@@ -1,0 +1,157 @@
+"""From a request to all that is stored of it: validated, rendered, previewed; nothing is written here."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import to_json
+
+from astrago_trainer.core.errors import InvalidRequest, Problem
+from astrago_trainer.core.names import check_namespace
+from astrago_trainer.core.platform import Platform
+from astrago_trainer.core.preview import Preview, preview_rendered
+from astrago_trainer.core.render import Rendered, render
+from astrago_trainer.core.render.configmaps import code_digest
+from astrago_trainer.core.render.runtime import name_limit
+from astrago_trainer.core.spec import JobSpec
+from astrago_trainer.engines.base import Ability, Engine
+
+_NAMESPACES_KEPT = 256
+
+Runtimes = Callable[[str], Mapping[str, Any]]
+"""A runtime by its name; raises InvalidRequest for one that is not offered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A request that will run, and the texts to keep of it."""
+
+    spec: JobSpec
+    rendered: Rendered
+    preview: Preview
+    runtime: tuple[str, str]
+    shared: tuple[str, str] | None
+    objects: str
+    """Without the shared one."""
+    effective: str
+    digest: str
+    code_name: str | None
+    code_digest: str | None
+    max_restarts: int
+
+
+class Planner:
+    """Makes plans on one platform; texts that many requests share are made once."""
+
+    def __init__(self, platform: Platform, runtimes: Runtimes, engine: Engine) -> None:
+        self.platform = platform
+        self._load = runtimes
+        self._engine = engine
+        self._runtimes: dict[str, tuple[Mapping[str, Any], tuple[str, str]]] = {}
+        self._shared: OrderedDict[tuple[str, str], tuple[str, str]] = OrderedDict()
+        self._system = frozenset(each.name for each in platform.system_scripts)
+
+    def runtime_of(self, spec: JobSpec) -> Mapping[str, Any]:
+        has_git_code = spec.code is not None and spec.code.git is not None
+        return self._load(
+            self.platform.runtime_for(
+                spec.framework, runtime=spec.runtime, has_git_code=has_git_code
+            )
+        )
+
+    def name_limit(self, spec: JobSpec) -> int:
+        """How long the job's name may be."""
+        return name_limit(self.runtime_of(spec), spec.nodes)
+
+    def preview(self, namespace: str, spec: JobSpec) -> Preview:
+        """What a submit would lead to, with all that would refuse it."""
+        rendered = render(spec, self.runtime_of(spec), self.platform)
+        found = preview_rendered(rendered, self.platform)
+        problems = (*self._problems(namespace, spec), *found.problems)
+        return Preview(found.version, found.objects, problems, found.provenance)
+
+    def plan(self, namespace: str, spec: JobSpec, name: str, *, is_code_taken: bool) -> Plan:
+        """Raises InvalidRequest with every error at once."""
+        runtime = self.runtime_of(spec)
+        rendered = render(spec, runtime, self.platform, name=name, is_code_name_taken=is_code_taken)
+        preview = preview_rendered(rendered, self.platform)
+        problems = (*self._problems(namespace, spec), *preview.problems)
+        errors = [problem for problem in problems if problem.severity == "error"]
+        if errors or not preview.objects:
+            raise InvalidRequest(errors or problems)
+        shared = next((each for each in rendered.objects if self._is_shared(each)), None)
+        own = [each for each in rendered.objects if each is not shared]
+        code = next((each for each in own if each["kind"] == "ConfigMap"), None)
+        objects, effective = to_json(own).decode(), to_json(preview.objects).decode()
+        kept = None if shared is None else self._shared_text(shared, namespace)
+        digest = hashlib.sha256(
+            "\n".join((kept[0] if kept else "", objects, effective)).encode()
+        ).hexdigest()
+        return Plan(
+            spec,
+            rendered,
+            preview,
+            self._runtime_text(runtime),
+            kept,
+            objects,
+            effective,
+            digest,
+            None if code is None else code["metadata"]["name"],
+            None if code is None or spec.code is None else code_digest(spec.code),
+            _max_restarts(preview.objects[0]),
+        )
+
+    def _is_shared(self, each: Mapping[str, Any]) -> bool:
+        return each["kind"] == "ConfigMap" and each["metadata"]["name"] in self._system
+
+    def _problems(self, namespace: str, spec: JobSpec) -> list[Problem]:
+        problems = check_namespace(namespace)
+        if spec.namespace != namespace:
+            problems.append(
+                Problem(
+                    "namespace",
+                    "FieldValueInvalid",
+                    f"must be {namespace}, where the request was sent; found {spec.namespace}.",
+                    "Leave it out, or send the request to the other namespace.",
+                )
+            )
+        if spec.suspend and Ability.SUSPEND not in self._engine.abilities:
+            problems.append(
+                Problem(
+                    "suspend",
+                    "FieldValueNotSupported",
+                    f"the {self._engine.name} engine cannot suspend jobs.",
+                    "Leave it out.",
+                )
+            )
+        return problems
+
+    def _runtime_text(self, runtime: Mapping[str, Any]) -> tuple[str, str]:
+        """Hash and JSON, made once for each runtime that is offered."""
+        name = runtime["metadata"]["name"]
+        if name not in self._runtimes or self._runtimes[name][0] is not runtime:
+            self._runtimes[name] = (runtime, _hashed(runtime))
+        return self._runtimes[name][1]
+
+    def _shared_text(self, scripts: Mapping[str, Any], namespace: str) -> tuple[str, str]:
+        """The same of a System ConfigMap, which is long, and equal for all jobs of a namespace."""
+        key = (scripts["metadata"]["name"], namespace)
+        if key not in self._shared:
+            self._shared[key] = _hashed(scripts)
+            if len(self._shared) > _NAMESPACES_KEPT:
+                self._shared.popitem(last=False)
+        return self._shared[key]
+
+
+def _hashed(value: Mapping[str, Any]) -> tuple[str, str]:
+    text = to_json(value)
+    return hashlib.sha256(text).hexdigest(), text.decode()
+
+
+def _max_restarts(job_set: Mapping[str, Any]) -> int:
+    found = job_set["spec"].get("failurePolicy") or {}
+    return int(found.get("maxRestarts") or 0)

@@ -1,0 +1,55 @@
+"""A job as the API shows it: one JSON text, the same in a list, in a stream and alone."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic_core import to_json
+
+from astrago_trainer.core.lifecycle import MEANINGS, Phase, seed_state
+from astrago_trainer.store.jobs import Job
+
+
+def job_to_json(job: Job) -> bytes:
+    return to_json(job_to_view(job))
+
+
+def job_to_view(job: Job) -> dict[str, Any]:
+    phase = Phase(job.phase)
+    outcome = None if job.outcome is None else Phase(job.outcome)
+    return {
+        "name": job.name,
+        "namespace": job.namespace,
+        "uid": job.uid,
+        "owner": job.owner,
+        "framework": job.framework,
+        "runtime": job.runtime,
+        "nodes": job.nodes,
+        "gpus_per_node": job.gpus,
+        "engine": job.engine,
+        "phase": job.phase,
+        "meaning": MEANINGS[phase],
+        "state": seed_state(phase, outcome=outcome),
+        "reason": job.reason,
+        "message": job.message,
+        "run": job.run,
+        "attempt": job.attempt,
+        "restarts": job.restarts,
+        "max_restarts": job.max_restarts,
+        "is_suspended": job.is_suspended,
+        "is_deleting": job.is_deleting,
+        "is_expired": job.is_reaped,
+        "ttl_seconds": job.ttl_seconds,
+        "created_at": time_to_text(job.created_at),
+        "started_at": time_to_text(job.started_at),
+        "finished_at": time_to_text(job.finished_at),
+        "version": job.version,
+    }
+
+
+def time_to_text(seconds: float | None) -> str | None:
+    """RFC 3339 in UTC, to the millisecond."""
+    if seconds is None:
+        return None
+    return f"{datetime.fromtimestamp(seconds, UTC).isoformat(timespec='milliseconds')[:-6]}Z"

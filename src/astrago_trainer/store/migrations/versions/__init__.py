@@ -1,0 +1,1 @@
+"""Changes of the tables, one file per version; added, never edited."""

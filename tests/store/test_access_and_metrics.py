@@ -1,0 +1,144 @@
+"""People and series of numbers in the database, on both of its kinds."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from astrago_trainer.store.access import (
+    AccessChange,
+    Member,
+    Tenant,
+    Token,
+    User,
+    change_access,
+    load_access,
+)
+from astrago_trainer.store.audit import AuditRow
+from astrago_trainer.store.metrics import (
+    MOST_POINTS,
+    MOST_SERIES,
+    Point,
+    Points,
+    insert_points,
+    load_points,
+)
+from tests.store.databases import NOW, accept, on_database, with_store
+
+AUDIT = AuditRow(NOW, "root", "", "test", "object")
+
+
+def a_token(name: str) -> Token:
+    return Token(name, "ann", "laptop", name * 8, NOW, None, None)
+
+
+SIGN_UP = AccessChange(
+    AUDIT,
+    new=(Tenant("ann", "Ann's", NOW), User("ann", False, NOW), Member("ann", "ann", "member")),
+)
+
+
+def test_a_change_is_made_as_a_whole_or_not_at_all(url):
+    async def scenario(store):
+        first = await store.write(change_access, SIGN_UP)
+        clash = AccessChange(AUDIT, new=(User("bob", False, NOW), Tenant("ann", "mine", NOW)))
+        second = await store.write(change_access, clash)
+        return first, second, await store.read(load_access)
+
+    first, second, found = with_store(url, scenario)
+
+    assert (first, second) == (True, False)
+    assert [user.name for user in found.users] == ["ann"], "bob came with what was refused"
+    assert found.tenants == [Tenant("ann", "Ann's", NOW)]
+    assert on_database(url, "SELECT count(*) FROM audit") == [(1,)]
+
+
+def test_a_role_is_replaced_and_a_member_removed_once(url):
+    async def scenario(store):
+        await store.write(change_access, SIGN_UP)
+        await store.write(change_access, AccessChange(AUDIT, put=(Member("ann", "ann", "viewer"),)))
+        viewer = (await store.read(load_access)).members
+        removal = AccessChange(AUDIT, remove=(Member("ann", "ann", ""),))
+        return viewer, [await store.write(change_access, removal) for _ in range(2)]
+
+    viewer, removals = with_store(url, scenario)
+
+    assert viewer == [Member("ann", "ann", "viewer")]
+    assert removals == [True, False]
+
+
+def test_a_token_is_revoked_once_and_others_learn_of_it(url):
+    async def scenario(store):
+        await store.write(change_access, SIGN_UP)
+        await store.write(change_access, AccessChange(AUDIT, new=(a_token("a"), a_token("b"))))
+        before = await store.read(load_access)
+        done = [
+            await store.write(change_access, AccessChange(AUDIT, revoke=("a",))) for _ in range(2)
+        ]
+        return before, done, await store.read(load_access)
+
+    before, done, after = with_store(url, scenario)
+
+    assert done == [True, False]
+    assert after.stamp > before.stamp
+    assert {token.id: token.revoked_at for token in after.tokens} == {"a": NOW, "b": None}
+
+
+def test_series_come_back_in_the_order_they_came(url):
+    async def scenario(store):
+        job = await accept(store)
+        for step in range(0, 30, 10):
+            for series in ("loss", "accuracy"):
+                points = tuple(Point(each, NOW + each, each / 3) for each in range(step, step + 10))
+                await store.write(insert_points, Points(job.number, 1, series, points))
+        return await store.read(lambda c: load_points(c, job.number, 1))
+
+    found = with_store(url, scenario)
+
+    assert set(found) == {"loss", "accuracy"}
+    assert found["loss"] == [Point(each, NOW + each, each / 3) for each in range(30)]
+
+
+def test_a_long_series_is_thinned_evenly_and_keeps_its_end(url):
+    async def scenario(store):
+        job = await accept(store)
+        for first in range(0, 20_000, 500):
+            points = tuple(Point(each, NOW, 0.0) for each in range(first, first + 500))
+            await store.write(insert_points, Points(job.number, 1, "loss", points))
+        return await store.read(lambda c: load_points(c, job.number, 1))
+
+    steps = [point.step for point in with_store(url, scenario)["loss"]]
+
+    assert MOST_POINTS / 2 <= len(steps) <= 2 * MOST_POINTS
+    assert steps[-1] == 19_999
+    assert steps == sorted(set(steps))
+    assert max(b - a for a, b in pairwise(steps)) <= 32
+
+
+def test_many_small_batches_become_one_row(url):
+    async def scenario(store):
+        job = await accept(store)
+        for step in range(150):
+            batch = Points(job.number, 1, "loss", (Point(step, NOW, 1.0),))
+            await store.write(insert_points, batch)
+        return await store.read(lambda c: load_points(c, job.number, 1))
+
+    found = with_store(url, scenario)
+
+    assert [point.step for point in found["loss"]] == list(range(150))
+    assert on_database(url, "SELECT count(*) FROM metrics")[0][0] <= 100
+
+
+@pytest.mark.parametrize("what", ["a series too many", "a job that is gone"])
+def test_points_without_a_place_are_dropped(url, what):
+    async def scenario(store):
+        job = await accept(store)
+        point = (Point(1, NOW, 1.0),)
+        if what == "a job that is gone":
+            return await store.write(insert_points, Points(job.number + 1, 1, "loss", point))
+        for number in range(MOST_SERIES):
+            assert await store.write(insert_points, Points(job.number, 1, f"s{number}", point))
+        return await store.write(insert_points, Points(job.number, 1, "one more", point))
+
+    assert with_store(url, scenario) is False
