@@ -31,6 +31,7 @@ from astrago_trainer.core.render import render
 from astrago_trainer.core.spec import parse_job_spec
 from astrago_trainer.engines.base import Effective, Handle
 from astrago_trainer.engines.local.engine import LocalEngine
+from astrago_trainer.engines.local.folder import identity
 from astrago_trainer.engines.local.plan import Images
 from astrago_trainer.logs.follow import LogHub
 from bench.logs import WRITER
@@ -331,7 +332,7 @@ class _Bench:
         news.cancel()
         memory = sum(_pss_of(pid) for pid in pids) / JOBS
         await asyncio.gather(*(self.cold.stop(each) for each in handles))
-        left = [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+        left = [pid for pid in pids if identity(pid)]
         return {
             "id": f"local {JOBS} jobs at once, nothing happening",
             "unit": "% of a core",
