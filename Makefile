@@ -12,7 +12,7 @@ BIN        := .venv/bin
 READY      := .venv/.ready
 export ASTRAGO_CACHE := $(CACHE)
 
-.PHONY: help setup check test fuzz-merge bench campaign cluster fake-nodes test-cluster clean-cluster lock schema build clean
+.PHONY: help setup demo serve check test fuzz-merge bench campaign cluster fake-nodes test-cluster clean-cluster lock schema build clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,12 @@ $(UV):
 	  { echo "make: '$(PYTHON) -m venv' does not work here; on Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
 	@$(CACHE)/uv-$(UV_VERSION)/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
+demo: $(READY) ## train a sample on two nodes of this machine, through the real server; ends by itself
+	@$(BIN)/python -m scripts.demo
+
+serve: $(READY) ## server and page on http://127.0.0.1:8000 with the local engine, until Ctrl-C
+	@exec $(BIN)/astrago up
+
 check: $(READY) ## lint, types and layers alone (seconds)
 	@$(BIN)/ruff format --check --quiet . && $(BIN)/ruff check --quiet --output-format concise .
 	@$(BIN)/mypy --no-error-summary
@@ -50,9 +56,12 @@ bench: $(READY) ## the benchmarks, one JSON line each, ours beside the peer in o
 
 KILLS ?= 200
 ROUNDS ?= 25
+# Requests for each route and kind: 250 are 20,000 in all.
+EXAMPLES ?= 250
 campaign: fuzz-merge ## the long versions of the tests, with seeds that replay a failure
 	@$(BIN)/python -m tests.checkpoint.campaign --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.service.campaign --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
+	@ASTRAGO_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/server/test_schema.py
 
 TRAINER ?= 2.1
 cluster: $(READY) ## a real Kubernetes with Kubeflow Trainer on this machine, or the one that runs (TRAINER=2.1|2.2|2.3, LEGACY=1; root, Go)

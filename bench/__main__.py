@@ -6,7 +6,7 @@ import json
 import platform
 import sys
 
-from bench import board, checkpoint, cli, launcher, local, logs, merge, progress, store
+from bench import api, board, checkpoint, cli, launcher, local, logs, merge, progress, store
 
 BENCHMARKS = {
     "merge": merge.run,
@@ -18,6 +18,7 @@ BENCHMARKS = {
     "progress": progress.run,
     "store": store.run,
     "board": board.run,
+    "api": api.run,
 }
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,3 +68,22 @@ def astrago_program() -> Astrago:
         return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 
     return call
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A data folder for the embedded service; whatever still runs in it at the end is ended."""
+    for name in ("ASTRAGO_SERVER", "ASTRAGO_TOKEN", "ASTRAGO_NAMESPACE", "ASTRAGO_DATABASE"):
+        monkeypatch.delenv(name, raising=False)
+    folder = tmp_path / "data"
+    monkeypatch.setenv("ASTRAGO_DATA", str(folder))
+    monkeypatch.setenv("ASTRAGO_USER", "kim")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    yield folder
+    if (folder / "astrago.db").exists():
+        listed = subprocess.run(
+            [ASTRAGO, "list", "-o", "json"], capture_output=True, check=True, timeout=60
+        )
+        names = [each["name"] for each in json.loads(listed.stdout)["items"]]
+        if names:
+            subprocess.run([ASTRAGO, "delete", *names], capture_output=True, check=True, timeout=60)

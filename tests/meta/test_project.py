@@ -100,7 +100,7 @@ def test_the_commands_of_the_readme_exist():
     commands = set(re.findall(r"^ {4}(?:\.venv/bin/)?astrago (\w+)", readme, re.MULTILINE))
     targets = set(re.findall(r"^ {4}make ([\w-]+)", readme, re.MULTILINE))
 
-    assert commands == {"preview", "runtimes"}
+    assert commands == {"preview", "run", "runtimes"}
     for command in commands:
         subprocess.run(
             [sys.executable, "-m", "astrago_trainer", command, "--help"],

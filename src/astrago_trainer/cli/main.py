@@ -1,7 +1,7 @@
 """The `astrago` command: finds the command's module, runs it, and turns failures into words.
 
 Start-up counts: this module imports argparse and nothing of ours, so `--help` costs what Python
-itself costs. Exit codes: 0 done, 1 the input or the plan has errors, 2 wrong usage.
+itself costs. Exit codes: 0 done, 1 the input or the plan has errors, 2 wrong usage; `exits` has those of jobs.
 """
 
 from __future__ import annotations
@@ -35,9 +35,26 @@ INTERRUPTED, PIPE_CLOSED = 130, 141
 """What a shell reports for a program that SIGINT or SIGPIPE ended."""
 
 COMMANDS = {
-    "db": "back up, restore or upgrade the database",
+    "up": "start the server: API, page and local engine",
+    "run": "run a script as a job and follow it",
+    "apply": "begin the job that a file describes",
     "preview": "show what a job will become, and where each line comes from",
+    "list": "list jobs, newest first",
+    "status": "show how a job stands, and why",
+    "logs": "show the output of all ranks, or follow it",
+    "events": "show what happened to a job",
+    "metrics": "show the loss and other numbers of a job",
+    "explain": "say why a job is as it is, and what to do",
+    "suspend": "stop a job; resume starts it again",
+    "resume": "start a suspended job again",
+    "restart": "run a job again from the beginning",
+    "clone": "begin a new job like another one",
+    "delete": "end jobs and remove them with their logs",
     "runtimes": "list the runtimes that come with the package, or show one",
+    "login": "choose a server for all commands",
+    "whoami": "show who you are, and where",
+    "tokens": "list, make or revoke tokens",
+    "db": "back up, restore or upgrade the database",
     "version": "print versions",
 }
 
@@ -82,17 +99,24 @@ def _prepare_streams() -> None:
 
 
 def _dispatch(argv: Sequence[str]) -> int:
-    parser, subparsers = _parsers()
     name = next((word for word in argv if not word.startswith("-")), None)
-    if name is not None and name in COMMANDS:
-        command: Command = import_module(f"astrago_trainer.cli.cmd_{name}")
-        command.configure(subparsers[name])
+    if name not in COMMANDS:
+        parser = _parser(epilog=_overview())
+        if name is not None:
+            parser.error(f"there is no command {name!r}{_nearest(name)}")
+        parser.parse_args(argv)
+        parser.print_help()
+        return OK
+    command: Command = import_module(f"astrago_trainer.cli.cmd_{name}")
+    parser = _parser()
+    command.configure(_subparser(parser, name))
+    if not getattr(command, "TAKES_ARGUMENTS", False):
         return command.execute(parser.parse_args(argv))
-    if name is not None:
-        parser.error(f"there is no command {name!r}{_nearest(name)}")
-    parser.parse_args(argv)
-    parser.print_help()
-    return OK
+    # By hand: argparse takes options of a script for its own as soon as it has seen one of them.
+    place = argv.index("--") if "--" in argv else len(argv)
+    options = parser.parse_args(argv[:place])
+    options.arguments = list(argv[place + 1 :])
+    return command.execute(options)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -121,21 +145,28 @@ class Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, width=min(max(size, 40), 100) - 2)
 
 
-def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+def _parser(epilog: str = "") -> argparse.ArgumentParser:
     parser = _Parser(
         prog="astrago",
+        usage="astrago [-h] [--version] COMMAND ...",
         description="Self-service distributed training on Kubeflow Trainer, or on this machine.",
-        epilog="astrago COMMAND --help says more about a command.",
+        epilog=epilog,
         formatter_class=Help,
     )
     parser.add_argument("--version", action="version", version=f"astrago {__version__}")
-    group = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
-    return parser, {
-        name: group.add_parser(
-            name, help=text, description=f"{text[0].upper()}{text[1:]}.", formatter_class=Help
-        )
-        for name, text in COMMANDS.items()
-    }
+    return parser
+
+
+def _subparser(parser: argparse.ArgumentParser, name: str) -> argparse.ArgumentParser:
+    """Of the command that was named: a parser for each of them would take as long as all the rest."""
+    text = COMMANDS[name]
+    group = parser.add_subparsers(prog="astrago", dest="command")
+    return group.add_parser(name, description=f"{text[0].upper()}{text[1:]}.", formatter_class=Help)
+
+
+def _overview() -> str:
+    lines = (f"  {name:<10}{text}" for name, text in COMMANDS.items())
+    return "\n".join(["commands:", *lines, "", "astrago COMMAND --help says more about a command."])
 
 
 def _nearest(name: str) -> str:
@@ -157,9 +188,14 @@ def _discard_stdout() -> None:
 
 
 def _report(error: Exception) -> int:
+    from astrago_trainer.cli.exits import NOT_FOUND
     from astrago_trainer.cli.terminal import Terminal, clean, problem_lines
+    from astrago_trainer.client.errors import NotFound
     from astrago_trainer.core.errors import AstragoError, InvalidRequest
 
+    if isinstance(error, NotFound):
+        print(f"astrago: {clean(str(error))}", file=sys.stderr)
+        return NOT_FOUND
     if isinstance(error, InvalidRequest):
         terminal = Terminal(sys.stderr)
         sys.stderr.writelines(f"{line}\n" for line in problem_lines(error.problems, terminal))

@@ -288,6 +288,10 @@ class Service:
         await self._metrics.flush()
         return await self._store.read(lambda c: load_points(c, job.number, run or job.run))
 
+    async def flush_metrics(self) -> None:
+        """Makes durable what was recorded so far."""
+        await self._metrics.flush()
+
     async def record_audit(self, row: AuditRow) -> None:
         """For what is no change of an object: a refusal, a sign-in."""
         await self._store.write(insert_audit, row)
@@ -303,6 +307,10 @@ class Service:
     def store(self) -> Store:
         """For those who bring functions of their own."""
         return self._store
+
+    def looks_after(self, job: Job) -> bool:
+        """Whether this server does, and not another one on the same database."""
+        return self._is_tending and job.server in (None, self._leases.id)
 
     async def check_ready(self) -> None:
         """Writes and reads; raises StoreError when the database would not take a job now."""

@@ -1,0 +1,46 @@
+"""`astrago apply -f FILE`: a job file becomes a job."""
+
+from __future__ import annotations
+
+import argparse
+
+from astrago_trainer.cli.doors import add_options, add_output, open_door
+from astrago_trainer.cli.exits import EPILOG
+
+_EPILOG = """\
+  astrago apply -f job.yaml            begin it
+  astrago apply -f job.yaml --follow   and follow it to its end
+  astrago preview -f job.yaml          see first what it will become
+
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG + EPILOG
+    parser.add_argument(
+        "-f",
+        "--file",
+        required=True,
+        metavar="FILE",
+        help="job file, YAML or JSON; - is standard input",
+    )
+    parser.add_argument("--follow", action="store_true", help="show its output, to its end")
+    add_output(parser)
+    add_options(parser)
+    parser.set_defaults(usage_error=parser.error)
+
+
+def execute(options: argparse.Namespace) -> int:
+    from contextlib import closing
+
+    from astrago_trainer.cli.job_file import read_job_file
+    from astrago_trainer.cli.starting import start
+
+    body = read_job_file(options.file)
+    # A file may say where it belongs; what was typed says it better.
+    options.namespace = options.namespace or body.get("namespace")
+    with closing(open_door(options)) as door:
+        spec = {**body, "namespace": door.namespace}
+        return start(
+            door, lambda: door.submit(spec), is_detached=not options.follow, output=options.output
+        )

@@ -1,0 +1,30 @@
+"""`astrago explain NAME`: why a job is as it is, and what to do."""
+
+from __future__ import annotations
+
+import argparse
+
+from astrago_trainer.cli.doors import add_options, add_output, open_door
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME")
+    add_output(parser)
+    add_options(parser)
+    parser.set_defaults(usage_error=parser.error)
+
+
+def execute(options: argparse.Namespace) -> int:
+    from contextlib import closing
+
+    from astrago_trainer.cli.show import is_for_programs, show_lines, show_value, terminal_for
+
+    with closing(open_door(options)) as door:
+        found = door.explain(options.name)
+    if is_for_programs(options.output):
+        show_value(found, options.output)
+        return 0
+    from astrago_trainer.cli.explain_page import explain_page
+
+    show_lines(explain_page(options.name, found, terminal_for(options.output)))
+    return 0

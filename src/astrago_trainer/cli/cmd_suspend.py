@@ -1,0 +1,19 @@
+"""`astrago suspend NAME`: the job's processes end, the job stays."""
+
+from __future__ import annotations
+
+import argparse
+
+from astrago_trainer.cli import verbs
+from astrago_trainer.cli.verbs import configure
+
+__all__ = ["configure", "execute"]
+
+
+def execute(options: argparse.Namespace) -> int:
+    return verbs.execute(
+        options,
+        lambda door: door.suspend(options.name),
+        lambda job: job["phase"] == "Suspended",
+        lambda name: (f"astrago resume {name}", "start it again"),
+    )

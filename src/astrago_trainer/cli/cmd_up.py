@@ -1,0 +1,50 @@
+"""`astrago up`: the server, its API and the local engine, until Ctrl-C."""
+
+from __future__ import annotations
+
+import argparse
+
+from astrago_trainer.cli.data_folder import add_options, data_folder, database
+
+_EPILOG = """\
+  astrago up             on http://127.0.0.1:8000, for this machine alone
+  astrago up --port 0    on a free port
+  ASTRAGO_AUTH=tokens astrago up --host 0.0.0.0
+                         for others, who need a token
+
+Other settings are variables that begin with ASTRAGO_; docs/server.md lists
+them. Jobs outlive the server.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = _EPILOG
+    parser.add_argument("--host", metavar="ADDRESS", help="default: ASTRAGO_HOST, else 127.0.0.1")
+    parser.add_argument("--port", type=int, help="default: ASTRAGO_PORT, else 8000; 0: a free one")
+    add_options(parser)
+
+
+def execute(options: argparse.Namespace) -> int:
+    from astrago_trainer.server.settings import environment, read_settings
+
+    settings = read_settings(
+        environment(),
+        host=options.host,
+        port=options.port,
+        data=data_folder(options),
+        database=database(options),
+    )
+    # Only now: a mistake in the settings is told at once, and these take a second.
+    from astrago_trainer.server.log_lines import set_up_logging
+    from astrago_trainer.server.run import run_server
+
+    set_up_logging(settings.log)
+
+    def tell(address: str) -> None:
+        print(
+            f"astrago answers at {address} ({settings.engine} engine, data in {settings.data})",
+            flush=True,
+        )
+
+    run_server(settings, on_ready=tell)
+    return 0

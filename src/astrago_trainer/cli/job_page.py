@@ -1,0 +1,115 @@
+"""One job on one page: what it means first, then nodes and the last events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from astrago_trainer.cli.terminal import Terminal, clean
+from astrago_trainer.cli.words import (
+    brief,
+    clock,
+    columns,
+    duration,
+    facts,
+    folded,
+    next_commands,
+    phase_colour,
+    seconds_since,
+    shape,
+    time_of_day,
+    took,
+    why,
+)
+from astrago_trainer.client.models import ENDED
+
+Json = Mapping[str, Any]
+
+_LAST_EVENTS = 5
+_MOST_PODS = 16
+
+
+def job_page(
+    job: Json,
+    pods: Sequence[Json],
+    events: Sequence[Json],
+    terminal: Terminal,
+    *,
+    flags: str,
+    is_wide: bool,
+) -> list[str]:
+    name = clean(job["name"])
+    phase = terminal.paint(job["phase"], "bold", phase_colour(job["phase"]))
+    lines = [f"{terminal.paint(name, 'bold')}  {phase}", *facts(_facts(job), terminal)]
+    if pods:
+        lines += ["", *_pods(pods, terminal, is_wide=is_wide)]
+    if events:
+        shown = events if is_wide else events[-_LAST_EVENTS:]
+        lines += ["", *event_table(shown, terminal)]
+    is_over = job["phase"] in ENDED
+    commands = [
+        (f"astrago logs {'' if is_over else '-f '}{name}{flags}", "its output"),
+        (f"astrago explain {name}{flags}", "why, and what to do")
+        if job["phase"] not in ("Complete", "Running")
+        else (f"astrago metrics {name}{flags}", "loss and other numbers"),
+    ]
+    return [*lines, "", *next_commands(commands, terminal)]
+
+
+def event_table(events: Sequence[Json], terminal: Terminal) -> list[str]:
+    """Oldest first; the words give way."""
+    rows = [
+        [time_of_day(each["time"]), each["actor"], each["reason"], brief(each["message"])]
+        for each in events
+    ]
+    return columns([["TIME", "WHO", "WHAT", "WORDS"], *rows], terminal)
+
+
+def _facts(job: Json) -> list[tuple[str, str]]:
+    reason = clean(job["reason"])
+    because = f"{reason}: {why(job)}" if reason else why(job)
+    restarts = f"{job['restarts']} of {job['max_restarts']}"
+    spent = duration(took(job))
+    age = duration(seconds_since(job["created_at"]))
+    ends = f"{clock(job['finished_at'])}, after {spent}" if job["finished_at"] else ""
+    return [
+        ("why", because),
+        ("asked for", f"{job['framework']}, {shape(job)}, runtime {clean(job['runtime'])}"),
+        ("by", f"{clean(job['owner'])} in {clean(job['namespace'])}, {job['engine']} engine"),
+        ("restarts", restarts if job["max_restarts"] or job["restarts"] else ""),
+        ("run", str(job["run"]) if job["run"] > 1 else ""),
+        ("accepted", f"{clock(job['created_at'])}, {age} ago"),
+        ("started", clock(job["started_at"]) if job["started_at"] else ""),
+        ("ended", ends),
+    ]
+
+
+def _pods(pods: Sequence[Json], terminal: Terminal, *, is_wide: bool) -> list[str]:
+    """Those that failed first, where not all can be shown."""
+    listed = sorted(pods, key=lambda each: (each["phase"] != "Failed", each["rank"]))
+    shown = listed if is_wide else listed[:_MOST_PODS]
+    rows = [
+        [
+            str(each["rank"]),
+            each["name"],
+            each["phase"],
+            "-" if each["exit_code"] is None else str(each["exit_code"]),
+            each["reason"].strip().replace("\n", "; "),
+        ]
+        for each in sorted(shown, key=lambda each: each["rank"])
+    ]
+    colours = [{2: "red"} if each[2] == "Failed" else {} for each in rows]
+    lines = columns([["RANK", "POD", "PHASE", "EXIT", "WHY"], *rows], terminal, colours=colours)
+    rest = len(listed) - len(shown)
+    return [*lines, *([f"… and {rest} more; -o wide shows all"] if rest else [])]
+
+
+def event_list(events: Sequence[Json], terminal: Terminal) -> list[str]:
+    """All of them with all of their words."""
+    lines = []
+    for each in events:
+        head = f"{clock(each['time'])}  {terminal.paint(clean(each['reason']), 'bold')}"
+        lines.append(f"{head}  {terminal.paint('by ' + clean(each['actor']), 'dim')}")
+        text = clean(str(each["message"]).strip().replace("\n", "; "))
+        lines += [f"    {line}" for line in folded(text, terminal, indent=4) if line]
+    return lines

@@ -1,0 +1,66 @@
+"""From the bytes of a body to what they ask for, or to everything that is wrong with them.
+
+Bodies are checked by the models of the core, not by the framework's: they tell all problems at once, in one spelling
+for all doors, and never repeat a secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from fastapi import Request
+from pydantic_core import from_json
+
+from astrago_trainer.core.errors import InvalidRequest, Problem, Unreadable
+from astrago_trainer.core.spec import JobSpec, parse_job_spec
+from astrago_trainer.core.spec.base import Model
+from astrago_trainer.core.spec.parse import parse_model
+from astrago_trainer.server.problems import ApiError, forbidden
+from astrago_trainer.service.identity import Identity
+
+M = TypeVar("M", bound=Model)
+
+
+async def read_json(request: Request, *, empty: Any = None) -> Any:
+    """The body as data; `empty` for one without a byte, where that is given."""
+    data = await request.body()
+    if not data and empty is not None:
+        return empty
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not kind.endswith("+json"):
+        # A page of another site can send text or a form without asking; JSON it cannot.
+        raise ApiError(
+            415,
+            "unsupported-media-type",
+            f"bodies are JSON: Content-Type: application/json; found {kind[:60]!r}.",
+        )
+    try:
+        return from_json(data, allow_inf_nan=False)
+    except ValueError as error:
+        problem = Problem("", "bad-json", f"the body is no JSON: {error}.")
+        raise Unreadable([problem]) from None
+
+
+async def read_model(request: Request, model: type[M], *, empty: Any = None) -> M:
+    found, problems = parse_model(model, await read_json(request, empty=empty))
+    if found is None:
+        raise InvalidRequest(problems)
+    return found
+
+
+def job_spec(body: Any, caller: Identity, namespace: str) -> JobSpec:
+    """The request of a job for this namespace, by this caller."""
+    if isinstance(body, Mapping):
+        body = {"user": caller.name, "namespace": namespace, **body}
+    spec = parse_job_spec(body)
+    check_user(spec.user, caller, "user")
+    return spec
+
+
+def check_user(user: str, caller: Identity, field: str) -> None:
+    """Nobody acts as somebody else; administrators of the installation may act for others."""
+    if user != caller.name and not caller.is_administrator:
+        raise forbidden(
+            f"{field} must be {caller.name!r}, whose token this is; found {user[:60]!r}. Leave it out."
+        )

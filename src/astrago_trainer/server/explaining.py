@@ -1,0 +1,105 @@
+"""What a job's state means, why it is so, and what to do next, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from astrago_trainer.core.lifecycle import MEANINGS, Phase
+from astrago_trainer.server.log_places import rank_of
+from astrago_trainer.service.view import time_to_text
+from astrago_trainer.store.jobs import Attempt, Event, Job, PodRow
+
+SHOWN_EVENTS = 10
+
+
+def explain(
+    job: Job, pods: Sequence[PodRow], attempts: Sequence[Attempt], events: Sequence[Event]
+) -> dict[str, Any]:
+    phase = Phase(job.phase)
+    causes = [_cause(job, pod) for pod in pods if pod.exit_code or pod.phase == "Failed"]
+    return {
+        "name": job.name,
+        "namespace": job.namespace,
+        "phase": job.phase,
+        "meaning": MEANINGS[phase],
+        "summary": _summary(job, causes),
+        "reason": job.reason,
+        "message": job.message,
+        "causes": causes,
+        "attempts": [attempt_view(each) for each in attempts],
+        "events": [event_view(each) for each in events[-SHOWN_EVENTS:]],
+        "next_steps": _next_steps(job, phase, causes),
+    }
+
+
+def event_view(each: Event) -> dict[str, Any]:
+    return {
+        "number": each.number,
+        "time": time_to_text(each.time),
+        "actor": each.actor,
+        "reason": each.reason,
+        "message": each.message,
+    }
+
+
+def attempt_view(each: Attempt) -> dict[str, Any]:
+    return {
+        "run": each.run,
+        "attempt": each.attempt,
+        "phase": each.phase,
+        "reason": each.reason,
+        "message": each.message,
+        "started_at": time_to_text(each.started_at),
+        "ended_at": time_to_text(each.ended_at),
+    }
+
+
+def pod_view(job: Job, pod: PodRow) -> dict[str, Any]:
+    return {
+        "name": pod.name,
+        "replicated_job": pod.replicated_job,
+        "index": pod.pod_index,
+        "rank": rank_of(job, pod.replicated_job, pod.pod_index),
+        "run": pod.run,
+        "attempt": pod.attempt,
+        "phase": pod.phase,
+        "restarts": pod.restarts,
+        "exit_code": pod.exit_code,
+        "reason": pod.reason,
+    }
+
+
+def _cause(job: Job, pod: PodRow) -> dict[str, Any]:
+    return {
+        "pod": pod.name,
+        "rank": rank_of(job, pod.replicated_job, pod.pod_index),
+        "exit_code": pod.exit_code,
+        "reason": pod.reason,
+    }
+
+
+def _summary(job: Job, causes: Sequence[dict[str, Any]]) -> str:
+    said = f"{job.phase}: {MEANINGS[Phase(job.phase)]}."
+    if job.reason or job.message:
+        said += f" {': '.join(filter(None, (job.reason, job.message)))}."
+    if causes and not job.message:
+        first = causes[0]
+        said += f" Rank {first['rank']} ended with {first['exit_code']}."
+    if job.restarts:
+        said += f" Restarted {job.restarts} of at most {job.max_restarts} times."
+    return said.replace("..", ".")
+
+
+def _next_steps(job: Job, phase: Phase, causes: Sequence[dict[str, Any]]) -> list[str]:
+    here = f"{job.name} --namespace {job.namespace}"
+    if phase is Phase.FAILED:
+        rank = f" --rank {causes[0]['rank']}" if causes else ""
+        return [f"astrago logs {here}{rank} --tail 50", f"astrago restart {here}"]
+    if phase is Phase.SUSPENDED:
+        return [f"astrago resume {here}"]
+    if phase is Phase.COMPLETE:
+        return [f"astrago logs {here} --tail 50", f"astrago metrics {here}"]
+    if phase is Phase.DELETING:
+        return []
+    return [f"astrago logs {here} -f", f"astrago events {here}"]

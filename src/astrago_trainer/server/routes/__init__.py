@@ -1,0 +1,1 @@
+"""Routes: each parses, calls the service once, and answers."""

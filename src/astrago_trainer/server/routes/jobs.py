@@ -1,0 +1,291 @@
+"""Jobs: submitted, listed, changed, looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from astrago_trainer.core.errors import InvalidRequest, Problem
+from astrago_trainer.server import bodies, openapi, reads, rules, schemas
+from astrago_trainer.server.answers import acting, job_answer, json_answer, said
+from astrago_trainer.server.checkpoint_list import list_checkpoints
+from astrago_trainer.server.collecting import PROGRESS, REMAINING
+from astrago_trainer.server.context import Caller, Context, Shared
+from astrago_trainer.server.explaining import event_view, explain, pod_view
+from astrago_trainer.service.board import Record
+from astrago_trainer.store.metrics import Point
+
+router = APIRouter(tags=["jobs"])
+
+Key = Annotated[
+    str | None,
+    Header(alias="Idempotency-Key", description="Repeating a request with it is safe."),
+]
+Run = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="The newest when left out.")]
+
+
+@router.post(
+    rules.JOBS,
+    status_code=201,
+    responses={201: said(schemas.Job)},
+    openapi_extra=openapi.body("JobSpec", openapi.JOB_EXAMPLE),
+    operation_id="submitJob",
+)
+async def submit(
+    namespace: str, request: Request, shared: Shared, caller: Caller, idempotency_key: Key = None
+) -> Response:
+    """Accept a job."""
+    check_tenant(shared, namespace)
+    spec = bodies.job_spec(await bodies.read_json(request), caller, namespace)
+    record = await shared.service.submit(acting(caller, request), namespace, spec, idempotency_key)
+    return job_answer(record, 201, location=True)
+
+
+@router.get(rules.JOBS, responses={200: said(schemas.JobPage)}, operation_id="listJobs")
+async def list_jobs(
+    namespace: str,
+    request: Request,
+    shared: Shared,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    page_token: Annotated[str, Query(description="Of the page before.")] = "",
+    phase: Annotated[str, Query(description="One, or several with commas between.")] = "",
+    owner: Annotated[str, Query(max_length=200)] = "",
+    framework: Annotated[str, Query(max_length=200)] = "",
+    q: Annotated[str, Query(max_length=200, description="Part of the name or the owner.")] = "",
+) -> Response:
+    """Jobs, newest first. `-` means all namespaces, for administrators of the installation."""
+    read = reads.page(shared.service, namespace, reads.parameters(request.scope["query_string"]))
+    return Response(read.body, 200, {"etag": read.etag}, "application/json")
+
+
+@router.post(
+    rules.JOBS + ":preview",
+    responses={200: said(schemas.PreviewBody)},
+    openapi_extra=openapi.body("JobSpec", openapi.JOB_EXAMPLE),
+    operation_id="previewJob",
+)
+async def preview(namespace: str, request: Request, shared: Shared, caller: Caller) -> Response:
+    """What a submit would lead to, and everything that would refuse it; nothing is stored."""
+    spec = bodies.job_spec(await bodies.read_json(request), caller, namespace)
+    found = shared.service.preview(namespace, spec)
+    return json_answer(
+        {
+            "version": found.version,
+            "is_refused": found.is_refused,
+            "objects": found.objects,
+            "problems": [
+                {
+                    "path": each.path,
+                    "code": each.code,
+                    "message": each.message,
+                    "remedy": each.remedy,
+                    "severity": each.severity,
+                }
+                for each in found.problems
+            ],
+            "provenance": found.provenance,
+        }
+    )
+
+
+# The verbs come before the job itself: `{name}` would take `hello:suspend` for a name.
+def _verb(word: str, what: str) -> None:
+    async def act(
+        namespace: str, name: str, request: Request, shared: Shared, caller: Caller
+    ) -> Response:
+        record: Record = await getattr(shared.service, word)(
+            acting(caller, request), namespace, name
+        )
+        return job_answer(record, 202)
+
+    router.post(
+        f"{rules.JOB}:{word}",
+        status_code=202,
+        responses={202: said(schemas.Job, "The wish is stored.")},
+        operation_id=f"{word}Job",
+        summary=what,
+        description=what,
+    )(act)
+
+
+_verb("suspend", "Stop its pods; the job stays.")
+_verb("resume", "Start its pods again.")
+_verb("restart", "Run the same request again, from the beginning.")
+
+
+@router.post(
+    rules.JOB + ":clone",
+    status_code=201,
+    responses={201: said(schemas.Job)},
+    openapi_extra=openapi.body("JobChanges", {"nodes": 4}, required=False),
+    operation_id="cloneJob",
+)
+async def clone(
+    namespace: str,
+    name: str,
+    request: Request,
+    shared: Shared,
+    caller: Caller,
+    idempotency_key: Key = None,
+) -> Response:
+    """A new job of the same request; fields in the body replace those of the old one."""
+    old = await shared.service.clone(namespace, name)
+    changes = await bodies.read_json(request, empty={})
+    if not isinstance(changes, dict):
+        raise InvalidRequest([Problem("", "FieldValueTypeInvalid", "must be an object.")])
+    base = old.model_dump(mode="json", exclude_defaults=True)
+    if not caller.is_administrator:
+        base.pop("user", None)  # it becomes the caller's
+    spec = bodies.job_spec({**base, **changes}, caller, namespace)
+    record = await shared.service.submit(acting(caller, request), namespace, spec, idempotency_key)
+    return job_answer(record, 201, location=True)
+
+
+@router.get(rules.JOB, responses={200: said(schemas.Job)}, operation_id="getJob")
+async def get(namespace: str, name: str, shared: Shared) -> Response:
+    """A job."""
+    read = reads.job(shared.service, namespace, name)
+    return Response(read.body, 200, {"etag": read.etag}, "application/json")
+
+
+@router.delete(
+    rules.JOB,
+    status_code=202,
+    responses={202: said(schemas.Job, "It is being deleted.")},
+    operation_id="deleteJob",
+)
+async def delete(
+    namespace: str,
+    name: str,
+    request: Request,
+    shared: Shared,
+    caller: Caller,
+    uid: Annotated[str | None, Query(description="Only this very job.")] = None,
+    keep_code: Annotated[bool, Query(description="The name of its code stays taken.")] = False,
+) -> Response:
+    """Stop the job and remove all of it; the audit stays."""
+    record = await shared.service.delete(
+        acting(caller, request), namespace, name, uid=uid, keep_code=keep_code
+    )
+    return job_answer(record, 202)
+
+
+@router.get(rules.JOB + "/events", responses={200: said(schemas.Events)}, operation_id="listEvents")
+async def events(
+    namespace: str,
+    name: str,
+    shared: Shared,
+    after: Annotated[int, Query(ge=-1, le=2**31 - 1, description="Only later ones.")] = -1,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 1000,
+) -> Response:
+    """What happened to a job, oldest first."""
+    found = await shared.service.events(namespace, name, after=after, limit=limit)
+    more = found[-1].number if len(found) == limit else None
+    return json_answer({"items": [event_view(each) for each in found], "next_after": more})
+
+
+@router.get(
+    rules.JOB + "/metrics", responses={200: said(schemas.Metrics)}, operation_id="getMetrics"
+)
+async def metrics(namespace: str, name: str, shared: Shared, run: Run = None) -> Response:
+    """The series of numbers that the training printed or reported."""
+    record = shared.service.get(namespace, name)
+    await shared.collector.catch_up(record)
+    job = record.job
+    found = dict(await shared.service.metrics(namespace, name, run))
+    fraction, remaining = _last(found.pop(PROGRESS, ())), _last(found.pop(REMAINING, ()))
+    progress = None if fraction is None else {"fraction": fraction, "remaining_seconds": remaining}
+    return json_answer({"run": run or job.run, "progress": progress, "series": found})
+
+
+def _last(points: Any) -> float | None:
+    newest: Point | None = points[-1] if points else None
+    return None if newest is None else newest.value
+
+
+@router.get(rules.JOB + "/pods", responses={200: said(schemas.Pods)}, operation_id="listPods")
+async def pods(namespace: str, name: str, shared: Shared) -> Response:
+    """The pods of the newest attempt."""
+    job = shared.service.get(namespace, name).job
+    found = await shared.service.pods(namespace, name)
+    return json_answer({"items": [pod_view(job, each) for each in found]})
+
+
+@router.get(
+    rules.JOB + "/explain", responses={200: said(schemas.Explanation)}, operation_id="explainJob"
+)
+async def explanation(namespace: str, name: str, shared: Shared) -> Response:
+    """What its state means, why it is so, and what to do next."""
+    service = shared.service
+    job = service.get(namespace, name).job
+    found = await asyncio.gather(
+        service.pods(namespace, name),
+        service.attempts(namespace, name),
+        service.events(namespace, name, after=max(-1, job.events - 20)),
+    )
+    return json_answer(explain(job, *found))
+
+
+@router.get(
+    rules.JOB + "/checkpoints",
+    responses={200: said(schemas.Checkpoints)},
+    operation_id="listCheckpoints",
+)
+async def checkpoints(namespace: str, name: str, shared: Shared) -> Response:
+    """What can be resumed from, newest first."""
+    documents = await shared.service.manifest(namespace, name)
+    spec = json.loads(documents.spec)
+    found = await asyncio.to_thread(list_checkpoints, shared.service.engine, namespace, spec)
+    return json_answer(found)
+
+
+@router.get(
+    rules.JOB + "/manifest",
+    responses={
+        200: {
+            **said(schemas.Manifest),
+            "content": {"application/yaml": {"schema": {"type": "string"}}},
+        }
+    },
+    operation_id="getManifest",
+)
+async def manifest(
+    namespace: str,
+    name: str,
+    shared: Shared,
+    format: Annotated[str, Query(pattern="^(json|yaml)$", description="json or yaml.")] = "json",
+) -> Response:
+    """What was asked for, rendered, and is run."""
+    found = await shared.service.manifest(namespace, name)
+    if format == "yaml":
+        text = await asyncio.to_thread(_yaml, found.objects)
+        return Response(text.encode(), media_type="application/yaml")
+    raw = ",".join(
+        f'"{name}":{text}'
+        for name, text in (
+            ("digest", json.dumps(found.digest)),
+            ("spec", found.spec),
+            ("runtime", found.runtime),
+            ("objects", found.objects),
+            ("effective", found.effective),
+        )
+    )
+    return Response(f"{{{raw}}}".encode(), media_type="application/json")
+
+
+def check_tenant(shared: Context, namespace: str) -> None:
+    """With authentication, jobs run in namespaces that somebody has made; administrators may be mistaken too."""
+    if shared.settings.has_auth and all(
+        each.namespace != namespace for each in shared.service.access.tenants()
+    ):
+        raise rules.no_such(namespace, None)
+
+
+def _yaml(objects: str) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump_all(json.loads(objects), sort_keys=False, allow_unicode=True)
+    return text

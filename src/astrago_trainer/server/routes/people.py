@@ -1,0 +1,243 @@
+"""Tenants, members, users, tokens, and the audit of it all."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from astrago_trainer.core.errors import InvalidRequest
+from astrago_trainer.core.names import check_user_id, tenant_namespace
+from astrago_trainer.server import bodies, openapi, rules, schemas
+from astrago_trainer.server.answers import acting, json_answer, said
+from astrago_trainer.server.context import Caller, Shared
+from astrago_trainer.server.problems import forbidden
+from astrago_trainer.service.access import IssuedToken
+from astrago_trainer.service.errors import NotFound
+from astrago_trainer.service.identity import Identity, Role
+from astrago_trainer.service.view import time_to_text
+from astrago_trainer.store.audit import AuditRow
+
+router = APIRouter(prefix="/api/v1", tags=["people"])
+
+_ANYBODY = Identity("(sign-up)")
+
+Id = Annotated[str, Path(max_length=64)]
+User = Annotated[str, Path(max_length=200)]
+
+
+@router.post(
+    "/signup",
+    status_code=201,
+    responses={201: said(schemas.SignedUp)},
+    openapi_extra=openapi.body("SignUp", {"user": "user123"}),
+    operation_id="signUp",
+)
+async def sign_up(request: Request, shared: Shared) -> Response:
+    """A user, a namespace of their own, and a token: M5. Where sign-up is enabled."""
+    caller: Identity | None = request.scope["identity"]
+    is_open = shared.settings.signup == "open"
+    if not is_open and (caller is None or not caller.is_administrator):
+        raise forbidden("sign-up is not enabled here; ask an administrator.")
+    body = await bodies.read_model(request, schemas.SignUp, empty={})
+    # Somebody whom the issuer of OIDC has named signs up under that name.
+    is_named = caller is not None and not caller.is_administrator
+    user = body.user or (caller.name if caller is not None else "")
+    if is_named and caller is not None:
+        bodies.check_user(user, caller, "user")
+    if problems := check_user_id(user):
+        raise InvalidRequest(problems)
+    shared.sign_ups.take()
+    actor = acting(caller or _ANYBODY, request)
+    await shared.service.access.sign_up(actor, user, body.title)
+    token = await shared.service.access.create_token(actor, user, "sign-up")
+    answer = {"user": user, "namespace": tenant_namespace(user), "token": _secret(token)}
+    return json_answer(answer, 201)
+
+
+@router.get(
+    "/tokens",
+    responses={200: said(schemas.TokenList, "Without secrets.")},
+    operation_id="listTokens",
+)
+async def tokens(
+    shared: Shared,
+    caller: Caller,
+    user: Annotated[
+        str, Query(max_length=200, description="Default oneself; administrators may name others.")
+    ] = "",
+) -> Response:
+    """Tokens of a user."""
+    bodies.check_user(user or caller.name, caller, "user")
+    found = shared.service.access.tokens(user or caller.name)
+    return json_answer(
+        {
+            "items": [
+                {
+                    "id": each.id,
+                    "user": each.user,
+                    "label": each.label,
+                    "created_at": time_to_text(each.created_at),
+                    "expires_at": time_to_text(each.expires_at),
+                    "revoked_at": time_to_text(each.revoked_at),
+                }
+                for each in found
+            ]
+        }
+    )
+
+
+@router.post(
+    "/tokens",
+    status_code=201,
+    responses={201: said(schemas.NewToken, "With its secret, this once.")},
+    openapi_extra=openapi.body("TokenRequest", {"label": "laptop", "seconds": 86400}),
+    operation_id="createToken",
+)
+async def create_token(request: Request, shared: Shared, caller: Caller) -> Response:
+    """A new token."""
+    body = await bodies.read_model(request, schemas.TokenRequest)
+    user = body.user or caller.name
+    bodies.check_user(user, caller, "user")
+    token = await shared.service.access.create_token(
+        acting(caller, request), user, body.label, seconds=body.seconds
+    )
+    return json_answer({**_secret(token), "user": user, "label": body.label}, 201)
+
+
+@router.delete("/tokens/{id}", status_code=204, response_class=Response, operation_id="revokeToken")
+async def revoke_token(id: Id, request: Request, shared: Shared, caller: Caller) -> Response:
+    """It opens nothing any more."""
+    owners = {each.id: each.user for each in shared.service.access.tokens()}
+    if owners.get(id) != caller.name and not caller.is_administrator:
+        raise NotFound(f"there is no token {id!r}, or it is revoked already.")
+    await shared.service.access.revoke_token(acting(caller, request), id)
+    return Response(status_code=204)
+
+
+@router.get(
+    "/tenants",
+    responses={200: said(schemas.TenantList, "Those of the caller.")},
+    operation_id="listTenants",
+)
+async def tenants(shared: Shared, caller: Caller) -> Response:
+    """Namespaces that the caller may look into."""
+    found = [
+        {
+            "namespace": each.namespace,
+            "title": each.title,
+            "created_at": time_to_text(each.created_at),
+        }
+        for each in shared.service.access.tenants()
+        if caller.may(Role.VIEWER, each.namespace)
+    ]
+    return json_answer({"items": found})
+
+
+@router.post(
+    "/tenants",
+    status_code=201,
+    responses={201: said(schemas.TenantBody, "The new tenant.")},
+    openapi_extra=openapi.body("TenantRequest", {"namespace": "team-a", "title": "Team A"}),
+    operation_id="createTenant",
+)
+async def create_tenant(request: Request, shared: Shared, caller: Caller) -> Response:
+    """A namespace for several people."""
+    body = await bodies.read_model(request, schemas.TenantRequest)
+    made = await shared.service.access.create_tenant(
+        acting(caller, request), body.namespace, body.title
+    )
+    view = {
+        "namespace": made.namespace,
+        "title": made.title,
+        "created_at": time_to_text(made.created_at),
+    }
+    return json_answer(view, 201)
+
+
+_MEMBERS = "/tenants/{namespace}/members"
+
+
+@router.get(
+    _MEMBERS, responses={200: said(schemas.MemberList, "All of them.")}, operation_id="listMembers"
+)
+async def members(namespace: str, shared: Shared) -> Response:
+    """Who may do what in a namespace."""
+    found = shared.service.access.members(namespace)
+    return json_answer({"items": [each._asdict() for each in found]})
+
+
+@router.put(
+    _MEMBERS + "/{user}",
+    responses={200: said(schemas.MemberBody, "As it is now.")},
+    openapi_extra=openapi.body("MemberRequest", {"role": "member"}),
+    operation_id="setMember",
+)
+async def set_member(
+    namespace: str, user: User, request: Request, shared: Shared, caller: Caller
+) -> Response:
+    """Let somebody in, or change what they may do."""
+    body = await bodies.read_model(request, schemas.MemberRequest)
+    role = Role(body.role)
+    await shared.service.access.set_member(acting(caller, request), namespace, user, role)
+    return json_answer({"namespace": namespace, "user": user, "role": role.value})
+
+
+@router.delete(
+    _MEMBERS + "/{user}", status_code=204, response_class=Response, operation_id="removeMember"
+)
+async def remove_member(
+    namespace: str, user: User, request: Request, shared: Shared, caller: Caller
+) -> Response:
+    """Not any more."""
+    await shared.service.access.remove_member(acting(caller, request), namespace, user)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/users",
+    status_code=201,
+    responses={201: said(schemas.UserBody, "The new user.")},
+    openapi_extra=openapi.body("UserRequest", {"name": "user123"}),
+    operation_id="createUser",
+)
+async def create_user(request: Request, shared: Shared, caller: Caller) -> Response:
+    """Somebody without a namespace of their own; members of a tenant are users."""
+    body = await bodies.read_model(request, schemas.UserRequest)
+    if problems := check_user_id(body.name, path="name"):
+        raise InvalidRequest(problems)
+    made = await shared.service.access.create_user(
+        acting(caller, request), body.name, is_administrator=body.is_administrator
+    )
+    return json_answer({"name": made.name, "is_administrator": made.is_administrator}, 201)
+
+
+@router.get("/audit", responses={200: said(schemas.AuditPage)}, operation_id="listAudit")
+async def audit(
+    shared: Shared,
+    caller: Caller,
+    namespace: Annotated[str, Query(max_length=63, description="Of this one alone.")] = "",
+    before: Annotated[int | None, Query(ge=0, le=2**53, description="Of the page before.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> Response:
+    """Who changed what, newest first."""
+    if namespace:
+        rules.enter(Role.ADMINISTRATOR, caller, namespace)
+    elif not caller.is_administrator:
+        raise forbidden("name a namespace that you administer: ?namespace=….")
+    found = await shared.service.audit(namespace or None, before=before, limit=limit)
+    more = found[-1][0] if len(found) == limit else None
+    items = [_audit_view(number, row) for number, row in found]
+    return json_answer({"items": items, "next_before": more})
+
+
+def _audit_view(number: int, row: AuditRow) -> dict[str, Any]:
+    return {"number": number, **row._asdict(), "time": time_to_text(row.time)}
+
+
+def _secret(token: IssuedToken) -> dict[str, Any]:
+    return {
+        "id": token.id,
+        "secret": token.secret,
+        "expires_at": time_to_text(token.expires_at),
+    }

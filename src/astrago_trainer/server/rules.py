@@ -1,0 +1,137 @@
+"""Who may call what: every route has its rule here, and a route without one is refused.
+
+A namespace that is not the caller's looks like one that does not exist, down to the words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from astrago_trainer.server.problems import forbidden, unauthenticated
+from astrago_trainer.service.errors import NotFound
+from astrago_trainer.service.identity import Identity, Role
+
+ALL_NAMESPACES = "-"
+"""In a path: all of them; no namespace can be called so."""
+
+
+class Where(StrEnum):
+    """What a role is asked for."""
+
+    ANYBODY = "anybody"
+    """No token is looked at."""
+    SIGNED_IN = "signed in"
+    """Anybody who is somebody; the handler shows or changes only what is theirs."""
+    NAMESPACE = "namespace"
+    """The role, in the namespace of the path."""
+    REQUEST = "request"
+    """The role, in the namespace that the query or body names: the handler calls `enter`."""
+    INSTALLATION = "installation"
+    """An administrator of the whole installation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    where: Where
+    role: Role = Role.VIEWER
+    takes_all: bool = False
+    """`-` may stand for all namespaces, for administrators of the installation."""
+
+
+_ANYBODY = Rule(Where.ANYBODY)
+_SIGNED_IN = Rule(Where.SIGNED_IN)
+_READ = Rule(Where.NAMESPACE, Role.VIEWER)
+_READ_ALL = Rule(Where.NAMESPACE, Role.VIEWER, takes_all=True)
+_CHANGE = Rule(Where.NAMESPACE, Role.MEMBER)
+_GOVERN = Rule(Where.NAMESPACE, Role.ADMINISTRATOR)
+_ADMIN = Rule(Where.INSTALLATION)
+
+JOBS = "/api/v1/namespaces/{namespace}/jobs"
+JOB = JOBS + "/{name}"
+MEMBERS = "/api/v1/tenants/{namespace}/members"
+STATUS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs/{name}/status"
+
+RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
+    {
+        ("GET", "/healthz"): _ANYBODY,
+        ("GET", "/readyz"): _ANYBODY,
+        ("GET", "/metrics"): _ANYBODY,
+        ("GET", "/openapi.json"): _ANYBODY,
+        ("POST", "/api/trainjob/create"): Rule(Where.REQUEST, Role.MEMBER),
+        ("GET", "/api/trainjob/{trainjob_name}/status"): Rule(Where.REQUEST, Role.VIEWER),
+        ("GET", "/api/trainjob/{trainjob_name}/logs"): Rule(Where.REQUEST, Role.VIEWER),
+        ("DELETE", "/api/trainjob/{trainjob_name}"): Rule(Where.REQUEST, Role.MEMBER),
+        ("POST", JOBS): _CHANGE,
+        ("GET", JOBS): _READ_ALL,
+        ("POST", JOBS + ":preview"): _CHANGE,
+        ("GET", JOB): _READ,
+        ("DELETE", JOB): _CHANGE,
+        ("POST", JOB + ":suspend"): _CHANGE,
+        ("POST", JOB + ":resume"): _CHANGE,
+        ("POST", JOB + ":restart"): _CHANGE,
+        ("POST", JOB + ":clone"): _CHANGE,
+        ("GET", JOB + "/logs"): _READ,
+        ("GET", JOB + "/events"): _READ,
+        ("GET", JOB + "/metrics"): _READ,
+        ("GET", JOB + "/pods"): _READ,
+        ("GET", JOB + "/explain"): _READ,
+        ("GET", JOB + "/checkpoints"): _READ,
+        ("GET", JOB + "/manifest"): _READ,
+        ("GET", "/api/v1/namespaces/{namespace}/stream"): _READ_ALL,
+        ("POST", STATUS): _CHANGE,
+        ("GET", "/api/v1/runtimes"): _SIGNED_IN,
+        ("GET", "/api/v1/runtimes/{name}"): _SIGNED_IN,
+        ("GET", "/api/v1/nodes"): _SIGNED_IN,
+        ("GET", "/api/v1/whoami"): _SIGNED_IN,
+        # Whether somebody may sign up is a setting, and who comes in that way is nobody yet.
+        ("POST", "/api/v1/signup"): _ANYBODY,
+        ("GET", "/api/v1/tokens"): _SIGNED_IN,
+        ("POST", "/api/v1/tokens"): _SIGNED_IN,
+        ("DELETE", "/api/v1/tokens/{id}"): _SIGNED_IN,
+        ("GET", "/api/v1/tenants"): _SIGNED_IN,
+        ("POST", "/api/v1/tenants"): _ADMIN,
+        ("GET", MEMBERS): _GOVERN,
+        ("PUT", MEMBERS + "/{user}"): _GOVERN,
+        ("DELETE", MEMBERS + "/{user}"): _GOVERN,
+        ("POST", "/api/v1/users"): _ADMIN,
+        # Of one namespace for its administrators, of everything for those of the installation.
+        ("GET", "/api/v1/audit"): Rule(Where.REQUEST, Role.ADMINISTRATOR),
+    }
+)
+
+
+def check(rule: Rule, identity: Identity | None, namespace: str | None, job: str | None) -> None:
+    """Raises what the caller is told: 401, 403, or the 404 of something that does not exist."""
+    if rule.where is Where.ANYBODY:
+        return
+    if identity is None:
+        raise unauthenticated("this needs a token: Authorization: Bearer …")
+    if rule.where is Where.INSTALLATION and not identity.is_administrator:
+        raise forbidden("this is for administrators of the installation.")
+    if rule.where is Where.NAMESPACE:
+        assert namespace is not None
+        if namespace == ALL_NAMESPACES and not rule.takes_all:
+            raise no_such(namespace, job)
+        enter(rule.role, identity, namespace, job)
+
+
+def enter(role: Role, identity: Identity, namespace: str, job: str | None = None) -> None:
+    """The same for a namespace that only the handler knows."""
+    if identity.may(role, namespace):
+        return
+    if identity.may(Role.VIEWER, namespace):
+        raise forbidden(
+            f"this needs the role {role.value} in the namespace {namespace!r}; "
+            f"{identity.name!r} is {identity.roles[namespace].value} there."
+        )
+    raise no_such(namespace, job)
+
+
+def no_such(namespace: str, job: str | None) -> NotFound:
+    """For what is not there, and for what is not the caller's."""
+    if job is None:
+        return NotFound(f"there is no namespace {namespace!r}.")
+    return NotFound(f"there is no job {job!r} in the namespace {namespace!r}.")

@@ -1,0 +1,662 @@
+"""What answers and small bodies look like: the models behind OpenAPI.
+
+Answers about jobs are written from the board's JSON and not from these; a test holds the two to each other.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from astrago_trainer.core.spec.base import Model
+from astrago_trainer.core.spec.text import Count, Text
+from astrago_trainer.service.identity import Role
+
+Time = Annotated[
+    str, Field(examples=["2026-11-15T12:00:00.000Z"], json_schema_extra={"format": "date-time"})
+]
+
+_JOB = {
+    "name": "hello",
+    "namespace": "user-123",
+    "uid": "5d2c0c8f1b7e4a6d9f30",
+    "owner": "user123",
+    "framework": "pytorch",
+    "runtime": "pytorch-simple",
+    "nodes": 2,
+    "gpus_per_node": 0,
+    "engine": "local",
+    "phase": "Running",
+    "meaning": "the training runs on all nodes",
+    "state": "Running",
+    "reason": "",
+    "message": "",
+    "run": 1,
+    "attempt": 0,
+    "restarts": 0,
+    "max_restarts": 0,
+    "is_suspended": False,
+    "is_deleting": False,
+    "is_expired": False,
+    "ttl_seconds": 86400,
+    "created_at": "2026-11-15T12:00:00.000Z",
+    "started_at": "2026-11-15T12:00:01.000Z",
+    "finished_at": None,
+    "version": 4,
+}
+
+
+def _example(**fields: Any) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [fields]})
+
+
+class Job(BaseModel):
+    """A job; the same in a list, in a stream and alone."""
+
+    model_config = _example(**_JOB)
+
+    name: str
+    namespace: str
+    uid: str
+    owner: str
+    framework: str
+    runtime: str
+    nodes: int
+    gpus_per_node: int
+    engine: str
+    phase: Literal[
+        "Queued", "Pending", "Pulling", "Initializing", "Running",
+        "Restarting", "Suspended", "Complete", "Failed", "Deleting",
+    ]  # fmt: skip
+    meaning: str
+    state: Literal["Running", "Complete", "Failed"]
+    reason: str
+    message: str
+    run: int
+    attempt: int
+    restarts: int
+    max_restarts: int
+    is_suspended: bool
+    is_deleting: bool
+    is_expired: bool
+    ttl_seconds: int | None
+    created_at: Time
+    started_at: Time | None
+    finished_at: Time | None
+    version: int
+
+
+class JobPage(BaseModel):
+    """A page of jobs, newest first."""
+
+    model_config = _example(items=[_JOB], next_page_token="j1a")  # noqa: S106 - no secret
+
+    items: list[Job]
+    next_page_token: str | None
+
+
+class FieldError(BaseModel):
+    """One thing that is wrong."""
+
+    path: str
+    code: str
+    message: str
+    remedy: str
+
+
+class ProblemBody(BaseModel):
+    """RFC 9457."""
+
+    model_config = _example(
+        type="about:blank",
+        title="Not Found",
+        status=404,
+        code="not-found",
+        detail="there is no job 'hello' in the namespace 'user-123'.",
+        request_id="1f0c9a52e8b7d364",
+    )
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str
+    request_id: str
+    errors: list[FieldError] = []
+    ability: str = ""
+
+
+class FrameworkError(BaseModel):
+    loc: list[str | int]
+    msg: str
+    type: str
+
+
+class FirstProblem(BaseModel):
+    """A problem of the first API: `detail` is a list for a body that breaks rules."""
+
+    model_config = _example(
+        type="about:blank",
+        title="Not Found",
+        status=404,
+        code="not-found",
+        detail="there is no job 'user123-job-20251105130000' in the namespace 'user-123'.",
+        request_id="1f0c9a52e8b7d364",
+    )
+
+    type: str
+    title: str
+    status: int
+    code: str
+    detail: str | list[FrameworkError]
+    request_id: str
+    errors: list[FieldError] = []
+    ability: str = ""
+
+
+class FirstCreated(BaseModel):
+    """M22, M55."""
+
+    model_config = _example(
+        status="success",
+        trainjob_name="user123-job-20251105130000",
+        namespace="user-123",
+        created_at="2025-11-05T13:00:00Z",
+    )
+
+    status: Literal["success"]
+    trainjob_name: str
+    namespace: str
+    created_at: str
+
+
+class FirstStatus(BaseModel):
+    """M23."""
+
+    model_config = _example(
+        trainjob_name="user123-job-20251105130000",
+        namespace="user-123",
+        state="Complete",
+        message="jobset completed successfully",
+        created_at="2025-11-05T13:00:00Z",
+        completed_at="2025-11-05T13:10:00Z",
+        phase="Complete",
+        reason="AllJobsCompleted",
+    )
+
+    trainjob_name: str
+    namespace: str
+    state: Literal["Running", "Complete", "Failed"]
+    message: str
+    created_at: str
+    completed_at: str | None
+    phase: str
+    reason: str
+
+
+class FirstLogs(BaseModel):
+    """M25."""
+
+    model_config = _example(
+        trainjob_name="user123-job-20251105130000",
+        namespace="user-123",
+        worker=0,
+        logs="Epoch 1/3\nEpoch 2/3\n",
+    )
+
+    trainjob_name: str
+    namespace: str
+    worker: int
+    logs: str
+
+
+class FirstDeleted(BaseModel):
+    """M27."""
+
+    model_config = _example(
+        status="success", trainjob_name="user123-job-20251105130000", namespace="user-123"
+    )
+
+    status: Literal["success"]
+    trainjob_name: str
+    namespace: str
+
+
+class PreviewFinding(FieldError):  # noqa: N818 - a model, no exception
+    severity: Literal["error", "warning"]
+
+
+class PreviewBody(BaseModel):
+    """What a submit would lead to."""
+
+    model_config = _example(
+        version="2.1",
+        is_refused=False,
+        objects=[{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}],
+        problems=[],
+        provenance={"/0/spec/replicatedJobs/0/template/spec/completions": "form: nodes"},
+    )
+
+    version: str
+    is_refused: bool
+    objects: list[dict[str, Any]]
+    problems: list[PreviewFinding]
+    provenance: dict[str, str]
+
+
+class EventBody(BaseModel):
+    number: int
+    time: Time
+    actor: str
+    reason: str
+    message: str
+
+
+class Events(BaseModel):
+    """The history of a job, oldest first."""
+
+    model_config = _example(
+        items=[
+            {
+                "number": 0,
+                "time": "2026-11-15T12:00:00.000Z",
+                "actor": "user123",
+                "reason": "Accepted",
+                "message": "the request is stored and will be run",
+            }
+        ],
+        next_after=None,
+    )
+
+    items: list[EventBody]
+    next_after: int | None
+
+
+class ProgressBody(BaseModel):
+    fraction: float | None
+    remaining_seconds: float | None
+
+
+class Metrics(BaseModel):
+    """Series of numbers: [step, seconds since 1970, value] each."""
+
+    model_config = _example(
+        run=1,
+        progress={"fraction": 0.5, "remaining_seconds": 12.0},
+        series={"loss": [[10, 1763208000.0, 0.31]]},
+    )
+
+    run: int
+    progress: ProgressBody | None
+    series: dict[str, list[tuple[int, float, float]]]
+
+
+class PodBody(BaseModel):
+    name: str
+    replicated_job: str
+    index: int
+    rank: int
+    run: int
+    attempt: int
+    phase: str
+    restarts: int
+    exit_code: int | None
+    reason: str
+
+
+class Pods(BaseModel):
+    """The pods of the newest attempt."""
+
+    model_config = _example(
+        items=[
+            {
+                "name": "hello-node-0-0",
+                "replicated_job": "node",
+                "index": 0,
+                "rank": 0,
+                "run": 1,
+                "attempt": 0,
+                "phase": "Running",
+                "restarts": 0,
+                "exit_code": None,
+                "reason": "",
+            }
+        ]
+    )
+
+    items: list[PodBody]
+
+
+class Cause(BaseModel):
+    pod: str
+    rank: int
+    exit_code: int | None
+    reason: str
+
+
+class AttemptBody(BaseModel):
+    run: int
+    attempt: int
+    phase: str
+    reason: str
+    message: str
+    started_at: Time | None
+    ended_at: Time | None
+
+
+class Explanation(BaseModel):
+    """What the state of a job means, why it is so, and what to do next."""
+
+    model_config = _example(
+        name="hello",
+        namespace="user-123",
+        phase="Failed",
+        meaning="ended without success; it will not be tried again",
+        summary="Failed: ended without success. BackoffLimitExceeded: rank 1 exited with 1.",
+        reason="BackoffLimitExceeded",
+        message="rank 1 exited with 1",
+        causes=[{"pod": "hello-node-0-1", "rank": 1, "exit_code": 1, "reason": "Error"}],
+        attempts=[],
+        events=[],
+        next_steps=["astrago logs hello --namespace user-123 --rank 1 --tail 50"],
+    )
+
+    name: str
+    namespace: str
+    phase: str
+    meaning: str
+    summary: str
+    reason: str
+    message: str
+    causes: list[Cause]
+    attempts: list[AttemptBody]
+    events: list[EventBody]
+    next_steps: list[str]
+
+
+class CheckpointBody(BaseModel):
+    step: int
+    path: str
+    state: str
+    bytes: int | None
+    created_at: Time | None
+
+
+class Checkpoints(BaseModel):
+    """Newest first."""
+
+    model_config = _example(
+        directory="/checkpoints",
+        items=[
+            {
+                "step": 100,
+                "path": "/checkpoints/step-000000100",
+                "state": "complete",
+                "bytes": 4096,
+                "created_at": "2026-11-15T12:00:00.000Z",
+            }
+        ],
+        note="",
+    )
+
+    directory: str | None
+    items: list[CheckpointBody]
+    note: str
+
+
+class Manifest(BaseModel):
+    """What was asked for, rendered, and is run."""
+
+    model_config = _example(
+        digest="9f86d081884c7d65",
+        spec={"framework": "pytorch"},
+        runtime={},
+        objects=[],
+        effective=[],
+    )
+
+    digest: str
+    spec: dict[str, Any]
+    runtime: dict[str, Any]
+    objects: list[dict[str, Any]]
+    effective: list[dict[str, Any]]
+
+
+class RuntimeBody(BaseModel):
+    name: str
+    framework: str
+    summary: str
+    about: str
+    nodes: int
+    image: str
+
+
+_RUNTIME = {
+    "name": "pytorch-simple",
+    "framework": "torch",
+    "summary": "PyTorch on several nodes.",
+    "about": "PyTorch on several nodes.",
+    "nodes": 1,
+    "image": "pytorch/pytorch:2.2.2-cuda11.8-cudnn8-runtime",
+}
+
+
+class Runtimes(BaseModel):
+    model_config = _example(items=[_RUNTIME])
+
+    items: list[RuntimeBody]
+
+
+class RuntimeWithManifest(RuntimeBody):
+    model_config = _example(**_RUNTIME, manifest={"kind": "ClusterTrainingRuntime"})
+
+    manifest: dict[str, Any]
+
+
+class Nodes(BaseModel):
+    """The nodes that an engine has."""
+
+    model_config = _example(items=[{"name": "node-1"}])
+
+    items: list[dict[str, Any]]
+
+
+class WhoAmI(BaseModel):
+    model_config = _example(
+        name="user123",
+        is_administrator=False,
+        roles={"user-123": "administrator"},
+        authentication="tokens",
+        engine="local",
+        abilities=["suspend"],
+        version="0.1.0",
+        sign_up="off",
+    )
+
+    name: str
+    is_administrator: bool
+    roles: dict[str, str]
+    authentication: Literal["off", "tokens", "tokens and oidc"]
+    engine: str
+    abilities: list[str]
+    version: str
+    sign_up: Literal["off", "open"]
+
+
+class SecretToken(BaseModel):
+    id: str
+    secret: str
+    expires_at: Time | None
+
+
+_SECRET = {"id": "8c1f…", "secret": "astrago_…", "expires_at": None}
+
+
+class SignedUp(BaseModel):
+    """The token's secret is shown this once."""
+
+    model_config = _example(user="user123", namespace="user-123", token=_SECRET)
+
+    user: str
+    namespace: str
+    token: SecretToken
+
+
+class NewToken(SecretToken):
+    model_config = _example(**_SECRET, user="user123", label="laptop")
+
+    user: str
+    label: str
+
+
+class TokenBody(BaseModel):
+    id: str
+    user: str
+    label: str
+    created_at: Time
+    expires_at: Time | None
+    revoked_at: Time | None
+
+
+class TokenList(BaseModel):
+    model_config = _example(
+        items=[
+            {
+                "id": "8c1f…",
+                "user": "user123",
+                "label": "laptop",
+                "created_at": "2026-11-15T12:00:00.000Z",
+                "expires_at": None,
+                "revoked_at": None,
+            }
+        ]
+    )
+
+    items: list[TokenBody]
+
+
+class TenantBody(BaseModel):
+    model_config = _example(
+        namespace="team-a", title="Team A", created_at="2026-11-15T12:00:00.000Z"
+    )
+
+    namespace: str
+    title: str
+    created_at: Time
+
+
+class TenantList(BaseModel):
+    items: list[TenantBody]
+
+
+class MemberBody(BaseModel):
+    model_config = _example(namespace="team-a", user="user123", role="member")
+
+    namespace: str
+    user: str
+    role: Role
+
+
+class MemberList(BaseModel):
+    items: list[MemberBody]
+
+
+class UserBody(BaseModel):
+    model_config = _example(name="user123", is_administrator=False)
+
+    name: str
+    is_administrator: bool
+
+
+class AuditBody(BaseModel):
+    number: int
+    time: Time
+    actor: str
+    namespace: str
+    action: str
+    object: str
+    uid: str
+    result: str
+    detail: str
+    request_id: str
+
+
+class AuditPage(BaseModel):
+    """Newest first."""
+
+    items: list[AuditBody]
+    next_before: int | None
+
+
+class Health(BaseModel):
+    model_config = _example(status="ok", version="0.1.0")
+
+    status: Literal["ok"]
+    version: str
+
+
+class Ready(BaseModel):
+    model_config = _example(status="ready", jobs=12)
+
+    status: Literal["ready"]
+    jobs: int
+
+
+class TrainerStatus(BaseModel):
+    """What a training reports, as the Trainer's own server takes it."""
+
+    model_config = _example(
+        trainerStatus={
+            "progressPercentage": 45,
+            "estimatedRemainingSeconds": 120,
+            "metrics": [{"name": "loss", "value": "0.5"}],
+            "lastUpdatedTime": "2026-01-31T12:00:00Z",
+        }
+    )
+
+    trainerStatus: dict[str, Any] | None = None  # noqa: N815
+
+
+# --- bodies of requests
+
+
+class SignUp(Model):
+    """`POST /api/v1/signup`."""
+
+    user: Text | None = Field(
+        None, description="Name of the user; that of the token when left out.", examples=["user123"]
+    )
+    title: Text = Field("", description="What the namespace is called.", max_length=200)
+
+
+class TokenRequest(Model):
+    """`POST /api/v1/tokens`."""
+
+    user: Text | None = Field(None, description="Whose it will be; one's own when left out.")
+    label: Text = Field("", description="To tell it from others.", max_length=200)
+    seconds: Annotated[Count, Field(ge=1, le=10 * 366 * 86400)] | None = Field(
+        None, description="How long it works; for ever when left out.", examples=[86400]
+    )
+
+
+class TenantRequest(Model):
+    """`POST /api/v1/tenants`."""
+
+    namespace: Text = Field(description="Name of the namespace.", examples=["team-a"])
+    title: Text = Field("", description="What it is called.", max_length=200)
+
+
+class MemberRequest(Model):
+    """`PUT /api/v1/tenants/{namespace}/members/{user}`."""
+
+    role: Literal["viewer", "member", "administrator"] = Field(
+        description="What the user may do there."
+    )
+
+
+class UserRequest(Model):
+    """`POST /api/v1/users`."""
+
+    name: Text = Field(description="Name of the user.", examples=["user123"])
+    is_administrator: bool = Field(False, strict=True, description="Of the whole installation.")

@@ -1,0 +1,176 @@
+"""What an installation decides about its server, read once from the environment and the command line."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from astrago_trainer.core.errors import AstragoError
+
+PREFIX = "ASTRAGO_"
+
+
+class BadSettings(AstragoError):  # noqa: N818 - named for what the caller sees, as the house style has it
+    """The server does not start like this; the message says what to change."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """One installation. Each field is the variable ASTRAGO_ and its name in capitals."""
+
+    data: Path
+    """The data folder: database, jobs of the local engine, logs."""
+    database: str | None = None
+    """`postgresql://…` or `sqlite:///…`; default: astrago.db in the data folder."""
+    host: str = "127.0.0.1"
+    """The address to listen at; beyond loopback only with authentication."""
+    port: int = 8000
+    """0 takes a free one."""
+    engine: str = "local"
+    """local."""
+    auth: str = "off"
+    """off (loopback and local engine only), or tokens: bearer tokens, and OIDC where an issuer is named."""
+    oidc_issuer: str = ""
+    """URL of an OpenID Connect issuer whose tokens are accepted beside our own."""
+    oidc_audience: str = ""
+    """What such a token must be made for: the client id of this installation."""
+    oidc_claim: str = "sub"
+    """The claim that names the user. Another one only if the issuer lets nobody choose it freely."""
+    signup: str = "off"
+    """off, or open: POST /api/v1/signup makes a user and a namespace."""
+    warm: str = ""
+    """Modules that processes of the local engine have imported before a job comes, for example torch."""
+    notify: Path | None = None
+    """A JSON file that says who is told of the jobs of which namespace; see docs/server.md."""
+    log: str = "auto"
+    """json, text, or auto: text on a terminal."""
+    max_body: int = 2 << 20
+    """Bytes of a request's body. Code lies in a ConfigMap, which holds 1 MiB."""
+    max_headers: int = 32 << 10
+    """Bytes of a request's line and headers."""
+    max_connections: int = 4096
+    """Open connections; more are closed at once."""
+    max_streams: int = 1024
+    """Streams of logs and changes at a time, all callers together."""
+    max_streams_each: int = 256
+    """Streams of one caller."""
+    header_seconds: float = 10.0
+    """From the first byte of a request to the end of its headers."""
+    body_seconds: float = 30.0
+    """From there to the end of its body."""
+    send_seconds: float = 30.0
+    """How long a client may leave an answer unread before it is cut off."""
+
+    @property
+    def is_local_only(self) -> bool:
+        return is_loopback(self.host)
+
+    @property
+    def has_auth(self) -> bool:
+        return self.auth != "off"
+
+
+def read_settings(environment: Mapping[str, str], **given: Any) -> ServerSettings:
+    """`given` (the command line) before the environment before the defaults; raises BadSettings."""
+    values: dict[str, Any] = {}
+    for field in fields(ServerSettings):
+        name = PREFIX + field.name.upper()
+        if given.get(field.name) is not None:
+            values[field.name] = given[field.name]
+        elif environment.get(name):
+            values[field.name] = _read(name, environment[name], _READERS[str(field.type)])
+    settings = ServerSettings(**values)
+    check_settings(settings)
+    return settings
+
+
+def check_settings(settings: ServerSettings) -> None:
+    """Raises BadSettings with what to change."""
+    _one_of("auth", settings.auth, ("off", "tokens"))
+    _one_of("signup", settings.signup, ("off", "open"))
+    _one_of("log", settings.log, ("auto", "json", "text"))
+    if settings.engine not in ("local", "fake"):
+        raise BadSettings(
+            f"{PREFIX}ENGINE is {settings.engine!r}; this version runs jobs with: local."
+        )
+    if not 0 <= settings.port <= 65535:
+        raise BadSettings(f"the port must be a number from 0 to 65535, not {settings.port}.")
+    if settings.auth == "off" and not settings.is_local_only:
+        raise BadSettings(
+            f"without authentication the server listens on this machine alone, not on {settings.host}: whoever "
+            f"reaches it runs code here. Set {PREFIX}AUTH=tokens, or leave out --host."
+        )
+    if settings.oidc_issuer and not settings.has_auth:
+        raise BadSettings(f"{PREFIX}OIDC_ISSUER needs {PREFIX}AUTH=tokens.")
+    if settings.oidc_issuer and not settings.oidc_audience:
+        raise BadSettings(
+            f"{PREFIX}OIDC_ISSUER needs {PREFIX}OIDC_AUDIENCE: else tokens made for others would open this server."
+        )
+    if settings.oidc_issuer and not is_safe_url(settings.oidc_issuer):
+        raise BadSettings(
+            f"{PREFIX}OIDC_ISSUER must be an https URL (http on loopback alone): its keys decide who comes in."
+        )
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def is_safe_url(url: str) -> bool:
+    """Whether what is read there cannot be changed on the way."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme == "https" or (
+            parts.scheme == "http" and is_loopback(parts.hostname or "")
+        )
+    except ValueError:
+        return False
+
+
+def open_file_limit(wanted: int) -> None:
+    """A connection is a descriptor, and many systems allow 1,024 unless asked."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    enough = wanted + 1024
+    if soft != resource.RLIM_INFINITY and soft < enough:
+        most = enough if hard == resource.RLIM_INFINITY else min(hard, enough)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def environment() -> Mapping[str, str]:
+    return os.environ
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    "Path": lambda text: Path(text).expanduser().absolute(),
+    "Path | None": lambda text: Path(text).expanduser().absolute(),
+    "str": str,
+    "str | None": str,
+    "int": int,
+    "float": float,
+}
+
+
+def _read(name: str, text: str, reader: Callable[[str], Any]) -> Any:
+    try:
+        return reader(text)
+    except ValueError:
+        raise BadSettings(f"{name} must be a number; found {text!r}.") from None
+
+
+def _one_of(name: str, value: str, words: tuple[str, ...]) -> None:
+    if value not in words:
+        raise BadSettings(
+            f"{PREFIX}{name.upper()} must be one of {', '.join(words)}; found {value!r}."
+        )

@@ -1,0 +1,147 @@
+"""The same commands through a server and without one: the same words, the same exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.client.servers import a_server
+
+from .conftest import Astrago, Result
+from .jobs import FAILS, HELLO, PATIENCE, SMALL, WAITS, script, start, until_line
+from .test_main import cpu_seconds
+
+CHANGES = re.compile(
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.]+Z|\d+(\.\d+)? s\b|\b\d+s\b"
+    r"|\b[0-9a-f]{20}\b|\"version\": \d+|MASTER_PORT: \d+|/\S+/(data|server)\S*|http://[\d.:]+"
+)
+"""Times, uids, ports, and where it is."""
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with a_server(tmp_path_factory.mktemp("server"), LOGNAME="kim", USER="kim") as address:
+        yield address
+
+
+@pytest.mark.usefixtures("data")
+def test_both_doors_say_the_same(
+    url: str, tmp_path: Path, astrago: Astrago, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = told(astrago, tmp_path)
+    monkeypatch.setenv("ASTRAGO_SERVER", url)
+    there = told(astrago, tmp_path)
+    assert here.keys() == there.keys()
+    for command, result in here.items():
+        assert plain(result) == plain(there[command]), command
+
+
+def told(astrago: Astrago, folder: Path) -> dict[str, Result]:
+    train = script(folder, HELLO)
+    bad = script(folder, FAILS, "bad.py")
+    shown = {
+        "run": astrago("run", train, "--name", "two", "--nodes", "2", *SMALL),
+        "run bad": astrago("run", bad, "--name", "bad", "--max-restarts", "1", *SMALL),
+        "refused": astrago("run", train, "--nodes", "0", "--memory", "much"),
+        "taken": astrago("run", train, "--name", "two", *SMALL),
+    }
+    for argv in LOOKS:
+        shown[" ".join(argv)] = astrago(*argv)
+    return shown
+
+
+LOOKS = (
+    ("list",),
+    ("list", "-o", "wide"),
+    ("list", "tw"),
+    ("list", "--phase", "Failed"),
+    ("list", "-A"),
+    ("status", "two"),
+    ("status", "bad", "-o", "json"),
+    ("status", "none"),
+    ("logs", "two"),
+    ("logs", "two", "--rank", "1", "--tail", "2"),
+    ("logs", "bad", "--attempt", "0", "--grep", "Error"),
+    ("logs", "two", "--rank", "7"),
+    ("logs", "-f", "bad"),
+    ("events", "two"),
+    ("explain", "bad"),
+    ("whoami",),
+    ("suspend", "two"),
+    ("clone", "two", "--as", "three", "--nodes", "1"),
+    ("delete", "two", "bad", "three"),
+    ("delete", "two"),
+)
+
+
+def plain(result: Result) -> tuple[int, list[str], list[str]]:
+    """Without what depends on who was quicker: the order of two ranks, and which phases were seen on the way."""
+    code, out, err = result
+    streams = [CHANGES.sub("…", re.sub(r" +", " ", each)) for each in (out, err)]
+    out_lines, err_lines = (
+        sorted(line.rstrip() for line in each.splitlines() if not SEEN.search(line))
+        for each in streams
+    )
+    return code, out_lines, err_lines
+
+
+SEEN = re.compile(r"^── |\bwas [A-Z]| by astrago$")
+
+
+@pytest.mark.usefixtures("data")
+def test_ctrl_c_leaves_a_job_on_a_server(url: str, tmp_path: Path, astrago: Astrago) -> None:
+    file = script(tmp_path, WAITS)
+    with start("run", file, "--name", "long", "--server", url, *SMALL) as process:
+        until_line(process, "begun")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 101
+    assert f"astrago logs -f long --server {url}" in err
+    assert astrago("status", "long", "--server", url).code == 101
+    with start("logs", "-f", "long", "--server", url) as process:
+        until_line(process, "begun")
+        assert astrago("delete", "long", "--server", url).out == "long is deleted.\n"
+        process.communicate(timeout=PATIENCE)
+    assert process.returncode == 103
+
+
+@pytest.mark.usefixtures("data")
+def test_a_list_from_a_server_costs_at_most_150_ms_of_cpu(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASTRAGO_SERVER", url)
+    assert cpu_seconds(tmp_path, "list") <= 0.15
+
+
+@pytest.mark.usefixtures("data")
+def test_a_login_is_remembered_and_forgotten(tmp_path: Path, astrago_program: Astrago) -> None:
+    with a_server(tmp_path / "server", ASTRAGO_AUTH="tokens") as url:
+        refused = astrago_program("list", "--server", url)
+        assert refused.code == 1
+        assert "astrago login" in refused.err
+        assert astrago_program("login", url, stdin=b"astrago_wrong\n").code == 1
+        assert not (tmp_path / "config" / "astrago").exists(), "only what works is written"
+        token = (tmp_path / "server" / "admin-token").read_bytes().strip()
+        done = astrago_program("login", url, "--namespace", "team", stdin=token + b"\n")
+        assert done.code == 0, done.err
+        assert token.decode() not in done.all
+        who = json.loads(astrago_program("whoami", "-o", "json").out)
+        assert who["is_administrator"]
+        made = astrago_program("tokens", "create", "--label", "ci", "--days", "1")
+        assert made.out.startswith("astrago_")
+        assert made.out.count("\n") == 1
+        listed = json.loads(astrago_program("tokens", "-o", "json").out)["items"]
+        known = next(each["id"] for each in listed if each["label"] == "ci")
+        assert astrago_program("whoami", ASTRAGO_TOKEN=made.out.strip()).code == 0
+        assert astrago_program("tokens", "revoke", known).code == 0
+        assert astrago_program("whoami", ASTRAGO_TOKEN=made.out.strip()).code == 1
+        assert known in astrago_program("tokens").out
+    gone = astrago_program("list")
+    assert gone.code == 1
+    assert "no server answers at" in gone.err
+    assert astrago_program("login", "--forget").out == "Forgotten.\n"
+    assert astrago_program("list").code == 0

@@ -1,0 +1,296 @@
+"""The API of jobs, on the fake engine, without a port."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from astrago_trainer.core.lifecycle import Phase
+from tests.server.serving import JOBS, a_request, a_site
+
+
+def run(coroutine):
+    return asyncio.run(coroutine)
+
+
+def test_a_job_is_submitted_shown_listed_and_deleted(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            made = await site.client.post(JOBS, json=a_request(name="hello"))
+            job = made.json()
+            assert (made.status_code, job["name"], job["phase"]) == (201, "hello", "Pending")
+            assert made.headers["location"] == f"{JOBS}/hello"
+            await site.until("hello", "Running")
+
+            shown = await site.client.get(f"{JOBS}/hello")
+            assert shown.json()["phase"] == "Running"
+            assert shown.json().keys() == job.keys()
+            page = (await site.client.get(JOBS)).json()
+            assert page == {"items": [shown.json()], "next_page_token": None}
+
+            gone = await site.client.delete(f"{JOBS}/hello")
+            assert (gone.status_code, gone.json()["phase"]) == (202, "Deleting")
+            with site.service.subscribe() as news:
+                while site.service.board.find("team", "hello"):
+                    await anext(news)
+            assert (await site.client.get(f"{JOBS}/hello")).status_code == 404
+
+    run(story())
+
+
+def test_reads_are_answered_from_their_tags(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            await site.running(name="hello")
+            for path in (f"{JOBS}/hello", JOBS):
+                tag = (await site.client.get(path)).headers["etag"]
+                same = await site.client.get(path, headers={"if-none-match": f'"x", W/{tag}'})
+                assert (same.status_code, same.content) == (304, b"")
+                await site.client.post(f"{JOBS}/hello:suspend")
+                changed = await site.client.get(path, headers={"if-none-match": tag})
+                assert changed.status_code == 200
+                await site.client.post(f"{JOBS}/hello:resume")
+
+    run(story())
+
+
+def test_pages_go_on_where_they_ended(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            for number in range(5):
+                await site.submit(name=f"job-{number}")
+            names, token = [], ""
+            while token is not None:
+                page = (
+                    await site.client.get(JOBS, params={"limit": 2, "page_token": token})
+                ).json()
+                names += [each["name"] for each in page["items"]]
+                token = page["next_page_token"]
+            assert names == [f"job-{number}" for number in (4, 3, 2, 1, 0)]
+            found = await site.client.get(JOBS, params={"q": "JOB-3", "owner": "ann"})
+            assert [each["name"] for each in found.json()["items"]] == ["job-3"]
+            everywhere = await site.client.get("/api/v1/namespaces/-/jobs")
+            assert len(everywhere.json()["items"]) == 5
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["limit=0", "limit=501", "limit=x", "limit=٣", "page_token=zz", "phase=Nope", "q=" + "x" * 201],
+)
+def test_a_bad_question_is_explained(tmp_path, query):
+    async def story():
+        async with a_site(tmp_path) as site:
+            answer = await site.client.get(f"{JOBS}?{query}")
+            assert answer.status_code == 422
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert [each["path"] for each in answer.json()["errors"]] == [query.split("=")[0]]
+
+    run(story())
+
+
+def test_every_mistake_of_a_body_is_told_at_once(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            answer = await site.client.post(JOBS, json=a_request(nodes=0, framework="caffe", nde=1))
+            problem = answer.json()
+            assert answer.status_code == 422
+            assert {each["path"] for each in problem["errors"]} == {"nodes", "framework", "nde"}
+            assert problem["request_id"] == answer.headers["x-request-id"]
+            assert problem["code"] == "invalid-request"
+
+    run(story())
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"{", "application/json", 400),
+        (b"\xff\xfe", "application/json", 400),
+        (b'"\\ud800"', "application/json", 400),
+        (b"[" * 100_000, "application/json", 400),
+        (b"NaN", "application/json", 400),
+        (b"9" * 5000, "application/json", 400),
+        (b"[]", "application/json", 422),
+        (b"null", "application/json", 422),
+        (b'{"a":1}', "text/plain", 415),
+        (b"a=b", "application/x-www-form-urlencoded", 415),
+        (b" " * (2 << 20) + b"{}", "application/json", 413),
+    ],
+)
+def test_what_is_no_json_is_refused(tmp_path, body, kind, status):
+    async def story():
+        async with a_site(tmp_path) as site:
+            for path in (JOBS, "/api/trainjob/create"):
+                answer = await site.client.post(path, content=body, headers={"content-type": kind})
+                assert answer.status_code == status, answer.text
+                assert answer.json()["detail"]
+
+    run(story())
+
+
+def test_a_repeated_key_gets_the_first_answer(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            key = {"idempotency-key": "once"}
+            answers = await asyncio.gather(
+                *(site.client.post(JOBS, json=a_request(), headers=key) for _ in range(8))
+            )
+            assert {each.status_code for each in answers} == {201}
+            assert len({each.content for each in answers}) == 1
+            other = await site.client.post(JOBS, json=a_request(nodes=3), headers=key)
+            assert other.status_code == 422
+            assert other.json()["errors"][0]["path"] == "Idempotency-Key"
+            assert len(site.service.board) == 1
+
+    run(story())
+
+
+def test_a_preview_stores_nothing_and_is_what_runs(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            body = a_request(name="same")
+            shown = (await site.client.post(f"{JOBS}:preview", json=body)).json()
+            assert (shown["is_refused"], shown["objects"][0]["kind"]) == (False, "JobSet")
+            assert len(site.service.board) == 0
+            await site.submit(name="same")
+            kept = (await site.client.get(f"{JOBS}/same/manifest")).json()
+            assert kept["effective"][0] == shown["objects"][0]
+            yaml = await site.client.get(f"{JOBS}/same/manifest?format=yaml")
+            assert "kind: TrainJob" in yaml.text
+
+    run(story())
+
+
+def test_the_verbs(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            await site.running(name="hello")
+            assert (await site.client.post(f"{JOBS}/hello:suspend")).json()["is_suspended"]
+            await site.until("hello", "Suspended")
+            assert (await site.client.post(f"{JOBS}/hello:resume")).status_code == 202
+            await site.until("hello", "Running")
+            site.engine.finish(site.handle("hello"))
+            await site.until("hello", "Complete")
+            refused = await site.client.post(f"{JOBS}/hello:suspend")
+            assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+            assert (await site.client.post(f"{JOBS}/hello:restart")).status_code == 202
+            copy = await site.client.post(f"{JOBS}/hello:clone", json={"nodes": 4, "name": "copy"})
+            assert (copy.status_code, copy.json()["nodes"]) == (201, 4)
+            bare = await site.client.post(f"{JOBS}/hello:clone")
+            assert bare.status_code == 201
+            other = await site.client.delete(f"{JOBS}/copy?uid=another")
+            assert other.status_code == 409
+            taken = await site.client.post(JOBS, json=a_request(name="copy"))
+            assert taken.status_code == 409
+
+    run(story())
+
+
+def test_what_is_known_of_a_job(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            await site.running(name="hello")
+            site.engine.finish(site.handle("hello"), Phase.FAILED, "BackoffLimitExceeded")
+            await site.until("hello", "Failed")
+            get = site.client.get
+            pods = (await get(f"{JOBS}/hello/pods")).json()["items"]
+            assert [(each["rank"], each["phase"]) for each in pods] == [
+                (0, "Failed"),
+                (1, "Failed"),
+            ]
+            events = (await get(f"{JOBS}/hello/events")).json()["items"]
+            assert events[0]["reason"] == "Accepted"
+            later = await get(f"{JOBS}/hello/events", params={"after": 0, "limit": 1})
+            assert later.json()["items"][0]["number"] == 1
+            told = (await get(f"{JOBS}/hello/explain")).json()
+            assert "BackoffLimitExceeded" in told["summary"]
+            assert told["next_steps"][0].startswith("astrago logs hello")
+            none = (await get(f"{JOBS}/hello/checkpoints")).json()
+            assert (none["items"], "not told where" in none["note"]) == ([], True)
+            assert (await get(f"{JOBS}/hello/metrics")).json() == {
+                "run": 1,
+                "progress": None,
+                "series": {},
+            }
+
+    run(story())
+
+
+def test_what_the_engine_cannot_do_names_the_ability(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            answer = await site.client.get("/api/v1/nodes")
+            assert (answer.status_code, answer.json()["ability"]) == (422, "nodes")
+            site.engine.abilities = frozenset()
+            await site.running(name="hello")
+            answer = await site.client.post(f"{JOBS}/hello:suspend")
+            assert (answer.status_code, answer.json()["ability"]) == (422, "suspend")
+
+    run(story())
+
+
+def test_the_catalogue(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            items = (await site.client.get("/api/v1/runtimes")).json()["items"]
+            assert "pytorch-simple" in [each["name"] for each in items]
+            one = (await site.client.get("/api/v1/runtimes/pytorch-simple")).json()
+            assert one["manifest"]["kind"] == "ClusterTrainingRuntime"
+            assert (await site.client.get("/api/v1/runtimes/nope")).status_code == 404
+
+    run(story())
+
+
+@pytest.mark.req("M57")
+def test_a_mistake_of_ours_says_nothing_of_itself(tmp_path, monkeypatch):
+    async def story():
+        async with a_site(tmp_path) as site:
+
+            def broken(*_, **__):
+                raise RuntimeError("password=hunter2")
+
+            monkeypatch.setattr(site.service, "preview", broken)
+            monkeypatch.setattr(site.service.board, "page", broken)
+            for answer in (
+                await site.client.post(f"{JOBS}:preview", json=a_request()),
+                await site.client.get(JOBS),
+            ):
+                assert answer.status_code == 500
+                assert "hunter2" not in answer.text
+                assert "Traceback" not in answer.text
+                assert answer.json()["request_id"] == answer.headers["x-request-id"]
+
+    run(story())
+
+
+def test_a_training_reports_by_the_contract_of_the_trainer(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            await site.running(name="hello")
+            path = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team/trainjobs/hello/status"
+            status = {
+                "progressPercentage": 45,
+                "estimatedRemainingSeconds": 120,
+                "metrics": [
+                    {"name": "loss", "value": "0.5"},
+                    {"name": "current_step", "value": "7"},
+                ],
+                "lastUpdatedTime": "2026-01-31T12:00:00Z",
+            }
+            answer = await site.client.post(path, content=json.dumps({"trainerStatus": status}))
+            assert (answer.status_code, answer.json()) == (200, {"trainerStatus": status})
+            found = (await site.client.get(f"{JOBS}/hello/metrics")).json()
+            assert found["progress"] == {"fraction": 0.45, "remaining_seconds": 120.0}
+            assert [point[0::2] for point in found["series"]["loss"]] == [[7, 0.5]]
+            del status["lastUpdatedTime"]
+            refused = await site.client.post(path, json={"trainerStatus": status})
+            assert refused.status_code == 422
+            large = await site.client.post(path, content=b" " * 70_000)
+            assert large.status_code == 413
+            assert (await site.client.post(path, content=b"{")).status_code == 400
+
+    run(story())

@@ -1,0 +1,86 @@
+"""What an installation may decide, and what it may not."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from astrago_trainer.server.notifying import read_notifications
+from astrago_trainer.server.settings import BadSettings, ServerSettings, read_settings
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_command_line_comes_before_the_environment():
+    found = read_settings(
+        {"ASTRAGO_PORT": "9000", "ASTRAGO_DATA": "/x", "ASTRAGO_SEND_SECONDS": "2.5"}, port=9001
+    )
+    assert (found.port, found.data, found.send_seconds) == (9001, Path("/x"), 2.5)
+
+
+@pytest.mark.parametrize(
+    ("variables", "word"),
+    [
+        ({"HOST": "0.0.0.0"}, "ASTRAGO_AUTH=tokens"),
+        ({"HOST": "::"}, "ASTRAGO_AUTH=tokens"),
+        ({"HOST": "example.org"}, "ASTRAGO_AUTH=tokens"),
+        ({"PORT": "http"}, "number"),
+        ({"PORT": "70000"}, "65535"),
+        ({"AUTH": "none"}, "off, tokens"),
+        ({"ENGINE": "docker"}, "local"),
+        ({"OIDC_ISSUER": "https://id.example"}, "ASTRAGO_AUTH=tokens"),
+        ({"OIDC_ISSUER": "https://id.example", "AUTH": "tokens"}, "OIDC_AUDIENCE"),
+        ({"OIDC_ISSUER": "http://id.example", "OIDC_AUDIENCE": "a", "AUTH": "tokens"}, "https"),
+    ],
+)
+def test_what_would_be_unsafe_or_senseless_is_refused(variables, word):
+    given = {f"ASTRAGO_{name}": value for name, value in variables.items()}
+    with pytest.raises(BadSettings, match=word):
+        read_settings({"ASTRAGO_DATA": "/x", **given})
+
+
+def test_beyond_loopback_with_tokens_is_fine():
+    found = read_settings(
+        {"ASTRAGO_DATA": "/x", "ASTRAGO_HOST": "0.0.0.0", "ASTRAGO_AUTH": "tokens"}
+    )
+    assert not found.is_local_only
+
+
+def test_every_setting_is_documented():
+    text = (ROOT / "docs/server.md").read_text(encoding="utf-8")
+    for field in fields(ServerSettings):
+        assert f"`ASTRAGO_{field.name.upper()}`" in text, field.name
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("{", "JSON"),
+        ('{"target": []}', "target"),
+        ('{"targets": [{"namespace": "a", "target": {"kind": "webhook", "url": "http://10.0.0.1"}}]}', "not sent"),
+        ('{"targets": [{"namespace": "a", "target": {"kind": "mail", "address": "a@b.org"}}]}', "mail"),
+        ('{"mail": {"host": "h", "sender": "s", "port": "hunter2"}}', "mail.port"),
+    ],
+)  # fmt: skip
+def test_a_file_of_notifications_is_checked_and_never_repeated(tmp_path, text, word):
+    path = tmp_path / "notify.json"
+    path.write_text(text)
+    with pytest.raises(BadSettings, match=word) as error:
+        read_notifications(path)
+    assert "hunter2" not in str(error.value)
+
+
+def test_targets_are_those_of_the_namespace_and_of_everybody(tmp_path):
+    path = tmp_path / "notify.json"
+    path.write_text(
+        '{"targets": [{"namespace": "a", "target": {"kind": "slack", "url": "https://a.example/x"}},'
+        ' {"namespace": "*", "target": {"kind": "slack", "url": "https://b.example/x"}}]}'
+    )
+    found = read_notifications(path)
+    assert [each.url for each in found.targets_of("a")] == [
+        "https://a.example/x",
+        "https://b.example/x",
+    ]
+    assert [each.url for each in found.targets_of("b")] == ["https://b.example/x"]
