@@ -87,7 +87,9 @@ def test_a_gpu_job_lands_on_matching_nodes_and_completes(kubectl, nodes, namespa
     )
 
     pods = pods_of(kubectl, namespace, "t5-large")
-    assert {pod["spec"]["nodeName"] for pod in pods} == {"fake-0000", "fake-0001"}
+    # Both on one when the first has ended before the second is placed: it takes a node's GPUs for a moment only.
+    assert {pod["spec"]["nodeName"] for pod in pods} <= {"fake-0000", "fake-0001"}
+    assert len(pods) == 2
     assert {pod["status"]["phase"] for pod in pods} == {"Succeeded"}
 
 
