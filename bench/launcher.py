@@ -65,22 +65,25 @@ def _torch(script: Path) -> dict[str, Any]:
     python = str(folder / "bin" / "python")
     ours = [python, str(_LAUNCH), "--", str(script)]
     peer = [str(folder / "bin" / "torchrun"), str(script)]
-    _wall_ms(_two_nodes(peer))
+    _wall_ms(two_nodes(peer))
     mine, theirs = interleaved(
-        lambda: _wall_ms(_two_nodes(ours)), lambda: _wall_ms(_two_nodes(peer)), TORCH_ROUNDS
+        lambda: _wall_ms(two_nodes(ours)), lambda: _wall_ms(two_nodes(peer)), TORCH_ROUNDS
     )
     return {**described, "peer_command": "torchrun on both nodes", **comparison(mine, theirs)}
 
 
-def _two_nodes(command: list[str]) -> list[tuple[list[str], dict[str, str]]]:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        return int(probe.getsockname()[1])
+
+
+def two_nodes(command: list[str]) -> list[tuple[list[str], dict[str, str]]]:
     common = {
         "PET_NNODES": "2",
         "PET_NPROC_PER_NODE": "1",
         "PET_MASTER_ADDR": "127.0.0.1",
-        "PET_MASTER_PORT": str(port),
+        "PET_MASTER_PORT": str(free_port()),
     }
     return [(command, {**common, "PET_NODE_RANK": str(node)}) for node in range(2)]
 

@@ -12,7 +12,6 @@ import itertools
 import os
 import re
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -34,6 +33,7 @@ from astrago_trainer.engines.local.engine import LocalEngine
 from astrago_trainer.engines.local.folder import identity
 from astrago_trainer.engines.local.plan import Images
 from astrago_trainer.logs.follow import LogHub
+from bench.launcher import free_port, two_nodes
 from bench.logs import WRITER
 from bench.measure import comparison, interleaved
 
@@ -158,7 +158,7 @@ class _Bench:
         torchrun = [str(self.programs / "torchrun"), str(script)]
         mine, theirs = interleaved(
             lambda: self._submit(engine, IMPORTS, nodes=2),
-            lambda: _imported_ms(_two_nodes(torchrun)),
+            lambda: _imported_ms(two_nodes(torchrun)),
             ROUNDS,
         )
         assert engine.pool is not None
@@ -380,22 +380,6 @@ def _log(engine: LocalEngine, handle: Handle, rank: int) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def _two_nodes(command: list[str]) -> list[tuple[list[str], dict[str, str]]]:
-    common = {
-        "PET_NNODES": "2",
-        "PET_NPROC_PER_NODE": "1",
-        "PET_MASTER_ADDR": "127.0.0.1",
-        "PET_MASTER_PORT": str(_free_port()),
-    }
-    return [(command, {**common, "PET_NODE_RANK": str(node)}) for node in range(2)]
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _imported_ms(nodes: list[tuple[list[str], dict[str, str]]]) -> float:
     begin = time.time_ns()
     started = [
@@ -417,7 +401,7 @@ def _torchrun_group(programs: Path, script: Path, folder: Path) -> Iterator[None
     variables = {"FOLDER": str(folder), "PAUSE": "0.02", "STEPS": "100000"}
     command = [
         *(str(programs / "torchrun"), "--nnodes=2", "--nproc-per-node=1", "--max-restarts=1000"),
-        *("--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{_free_port()}", "--rdzv-id=bench"),
+        *("--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{free_port()}", "--rdzv-id=bench"),
         str(script),
     ]
     started = [

@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import argparse
 
-from astrago_trainer.cli.doors import add_options, add_output, open_door
+from astrago_trainer.cli import pages
 
+TYPE_CHECKING = False  # as in main.py
+if TYPE_CHECKING:
+    from typing import Any
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME")
-    add_output(parser)
-    add_options(parser)
-    parser.set_defaults(usage_error=parser.error)
+    from astrago_trainer.cli.terminal import Terminal
+
+configure = pages.configure
 
 
 def execute(options: argparse.Namespace) -> int:
-    from contextlib import closing
+    def page(found: Any, terminal: Terminal) -> list[str]:
+        from astrago_trainer.cli.metric_page import metric_page
 
-    from astrago_trainer.cli.show import is_for_programs, show_lines, show_value, terminal_for
+        return metric_page(found, terminal)
 
-    with closing(open_door(options)) as door:
-        metrics = door.metrics(options.name)
-    if is_for_programs(options.output):
-        show_value(metrics, options.output)
-        return 0
-    from astrago_trainer.cli.metric_page import metric_page
-
-    show_lines(metric_page(metrics, terminal_for(options.output)))
-    return 0
+    return pages.execute(options, lambda door: door.metrics(options.name), page)

@@ -38,7 +38,7 @@ from astrago_trainer.service.board import EVERYWHERE, Query, Record
 from astrago_trainer.service.identity import Identity
 from astrago_trainer.service.service import Service
 from astrago_trainer.service.settings import Settings
-from astrago_trainer.service.view import job_to_view, time_to_text
+from astrago_trainer.service.view import job_to_view, time_to_text, token_to_view
 from astrago_trainer.store import StoreError
 
 if TYPE_CHECKING:
@@ -197,17 +197,7 @@ class Embedded:
     # Tokens.
 
     def tokens(self) -> list[Json]:
-        return [
-            {
-                "id": each.id,
-                "user": each.user,
-                "label": each.label,
-                "created_at": time_to_text(each.created_at),
-                "expires_at": time_to_text(each.expires_at),
-                "revoked_at": time_to_text(each.revoked_at),
-            }
-            for each in self._service.access.tokens()
-        ]
+        return [token_to_view(each) for each in self._service.access.tokens()]
 
     def create_token(self, user: str | None, label: str, days: float | None) -> Json:
         seconds = None if days is None else round(days * 86400)

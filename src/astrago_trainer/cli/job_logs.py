@@ -13,8 +13,6 @@ from astrago_trainer.logs.reader import LogFile
 from astrago_trainer.server.log_places import TRAINING_CONTAINER, LogPlace, find_places
 from astrago_trainer.store.jobs import Job
 
-_BATCH = 500
-
 Ranks = Mapping[str, int]
 """By pod."""
 
@@ -32,20 +30,15 @@ def select(job: Job, folder: Path, query: LogQuery, *, attempts: Iterable[int]) 
 
 def lines_now(places: Sequence[LogPlace], query: LogQuery) -> Iterator[list[LogLine]]:
     """What is there, in the order of time; of each rank its last lines when `tail` says so."""
-    matches = query.matcher()
-    batch: list[LogLine] = []
-    for attempt in sorted({each.attempt for each in places}):
-        chosen = [each for each in places if each.attempt == attempt]
-        ranks = {each.pod: each.rank for each in chosen}
-        for each in Past([_source(place, query.tail) for place in chosen], open_ends=True):
-            line = _log_line(attempt, ranks, each)
-            if matches(line.text):
-                batch.append(line)
-            if len(batch) >= _BATCH:
-                yield batch
-                batch = []
-    if batch:
-        yield batch
+
+    def lines() -> Iterator[LogLine]:
+        for attempt in sorted({each.attempt for each in places}):
+            chosen = [each for each in places if each.attempt == attempt]
+            ranks = {each.pod: each.rank for each in chosen}
+            for each in Past([_source(place, query.tail) for place in chosen], open_ends=True):
+                yield _log_line(attempt, ranks, each)
+
+    return query.batches(lines())
 
 
 class Following:

@@ -22,7 +22,6 @@ Json = dict[str, Any]
 
 _TICK_SECONDS = 1.0
 _WAITING = 1000
-_BATCH = 500
 _END = object()
 
 
@@ -93,17 +92,8 @@ class Remote:
         return self._call(calls.delete(self.namespace, name, keep_code=keep_code))
 
     def logs(self, name: str, query: LogQuery) -> Iterator[Sequence[LogLine]]:
-        matches = query.matcher()
-        batch: list[LogLine] = []
-        for text in self._session.lines(calls.logs(self.namespace, name, query)):
-            line = line_of(json.loads(text))
-            if matches(line.text):
-                batch.append(line)
-            if len(batch) >= _BATCH:
-                yield batch
-                batch = []
-        if batch:
-            yield batch
+        texts = self._session.lines(calls.logs(self.namespace, name, query))
+        return query.batches(line_of(json.loads(text)) for text in texts)
 
     def watch(self, name: str) -> Iterator[Json | None]:
         for item in _together([lambda: self._changes(name)]):

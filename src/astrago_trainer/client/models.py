@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 Json = dict[str, Any]
@@ -82,6 +83,13 @@ class LogQuery(NamedTuple):
 
     def matcher(self) -> Callable[[str], object]:
         return re.compile(self.grep).search if self.grep else lambda _: True
+
+    def batches(self, lines: Iterable[LogLine], most: int = 500) -> Iterator[list[LogLine]]:
+        """Those that match, some hundreds at a time: a terminal is written to once for each."""
+        matches = self.matcher()
+        found = (line for line in lines if matches(line.text))
+        while batch := list(islice(found, most)):
+            yield batch
 
 
 class Event(NamedTuple):

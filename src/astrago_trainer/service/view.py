@@ -1,4 +1,4 @@
-"""A job as the API shows it: one JSON text, the same in a list, in a stream and alone."""
+"""Jobs and tokens as every door shows them; a job is one JSON text, the same in a list, in a stream and alone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from astrago_trainer.core.lifecycle import MEANINGS, Phase, seed_state
+from astrago_trainer.store.access import Token
 from astrago_trainer.store.jobs import Job
 
 
@@ -45,6 +46,18 @@ def job_to_view(job: Job) -> dict[str, Any]:
         "started_at": time_to_text(job.started_at),
         "finished_at": time_to_text(job.finished_at),
         "version": job.version,
+    }
+
+
+def token_to_view(token: Token) -> dict[str, Any]:
+    """Without its secret, which nobody has."""
+    return {
+        "id": token.id,
+        "user": token.user,
+        "label": token.label,
+        "created_at": time_to_text(token.created_at),
+        "expires_at": time_to_text(token.expires_at),
+        "revoked_at": time_to_text(token.revoked_at),
     }
 
 

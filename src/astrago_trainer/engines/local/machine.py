@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from functools import cache
 from typing import Any
 
 Json = dict[str, Any]
@@ -20,8 +21,9 @@ def this_machine() -> Json:
     }
 
 
+@cache
 def _count_gpus() -> int:
-    """Asked of NVIDIA's own library, where there is one; no framework is imported for it."""
+    """Asked of NVIDIA's own library, where there is one, and once: every job starts with this number."""
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:

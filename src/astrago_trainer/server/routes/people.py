@@ -15,7 +15,7 @@ from astrago_trainer.server.problems import forbidden
 from astrago_trainer.service.access import IssuedToken
 from astrago_trainer.service.errors import NotFound
 from astrago_trainer.service.identity import Identity, Role
-from astrago_trainer.service.view import time_to_text
+from astrago_trainer.service.view import time_to_text, token_to_view
 from astrago_trainer.store.audit import AuditRow
 
 router = APIRouter(prefix="/api/v1", tags=["people"])
@@ -70,21 +70,7 @@ async def tokens(
     """Tokens of a user."""
     bodies.check_user(user or caller.name, caller, "user")
     found = shared.service.access.tokens(user or caller.name)
-    return json_answer(
-        {
-            "items": [
-                {
-                    "id": each.id,
-                    "user": each.user,
-                    "label": each.label,
-                    "created_at": time_to_text(each.created_at),
-                    "expires_at": time_to_text(each.expires_at),
-                    "revoked_at": time_to_text(each.revoked_at),
-                }
-                for each in found
-            ]
-        }
-    )
+    return json_answer({"items": [token_to_view(each) for each in found]})
 
 
 @router.post(
