@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from astrago_trainer.core.lifecycle import Phase, is_terminal
 from astrago_trainer.core.preview import preview_pair
@@ -15,6 +15,7 @@ from astrago_trainer.engines.base import Effective, Engine, Handle, Observation
 from builders import a_container, a_job, a_runtime, a_trainjob
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
 PATIENCE = 60.0
 """Seconds; only a failing test takes them."""
@@ -22,14 +23,15 @@ PATIENCE = 60.0
 _numbers = itertools.count()
 
 
-def a_handle(name: str = "job") -> Handle:
+def a_handle(name: str = "job", namespace: str = "team") -> Handle:
     """Unique on this machine: processes are told apart by the uid of their job."""
-    return Handle("team", name, f"{os.getpid()}-{next(_numbers)}")
+    return Handle(namespace, name, f"{os.getpid()}-{next(_numbers)}")
 
 
 def effective(
     script: str = "exit 0",
     *,
+    name: str = "job",
     nodes: int = 1,
     container: Json | None = None,
     pod: Json | None = None,
@@ -46,8 +48,23 @@ def effective(
         a_job(pod={"containers": [node], **(pod or {})}, **(job or {})), policy=policy
     )
     runtime["spec"]["template"]["spec"] |= job_set or {}
-    preview = preview_pair(runtime, a_trainjob(trainer={"numNodes": nodes}), "2.1")
+    trainjob = a_trainjob(trainer={"numNodes": nodes})
+    trainjob["metadata"]["name"] = name
+    preview = preview_pair(runtime, trainjob, "2.1")
     return Effective(preview.objects[0], objects, suspend, deadline)
+
+
+def run(engine: Engine, scenario: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Runs a scenario and ends what the engine itself has running, where it has a way to; jobs go on."""
+
+    async def whole() -> T:
+        try:
+            return await scenario()
+        finally:
+            if (close := getattr(engine, "close", None)) is not None:
+                await close()
+
+    return asyncio.run(whole())
 
 
 async def until(

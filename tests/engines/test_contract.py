@@ -1,4 +1,7 @@
-"""What every engine promises, whichever it is."""
+"""What every engine promises, whichever it is.
+
+On a cluster the same tests run from `tests/cluster/engine`, with fixtures of the same names.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from tests.engines.jobs import PATIENCE, a_handle, effective, until, until_over
+from tests.engines import jobs
+from tests.engines.jobs import PATIENCE, run, until, until_over
 
 from astrago_trainer.core.lifecycle import Phase
 from astrago_trainer.engines.base import EngineUnavailable, Handle
@@ -25,6 +29,18 @@ def engine(request, tmp_path):
     return LocalEngine(tmp_path / "data", isolation=isolation)
 
 
+@pytest.fixture
+def a_handle():
+    """Makes the name of a job that nobody has had before."""
+    return jobs.a_handle
+
+
+@pytest.fixture
+def effective():
+    """Makes what the engine is given for a shell script."""
+    return jobs.effective
+
+
 async def finish(engine, handle: Handle):
     """The real ones end by themselves; the fake one is told to."""
     if isinstance(engine, FakeEngine):
@@ -32,13 +48,13 @@ async def finish(engine, handle: Handle):
     return await until_over(engine, handle)
 
 
-def test_a_job_runs_to_its_end(engine):
+def test_a_job_runs_to_its_end(engine, a_handle, effective):
     async def scenario():
         handle = a_handle()
         await engine.apply(handle, effective("exit 0", nodes=2))
         return await finish(engine, handle)
 
-    seen = asyncio.run(scenario())
+    seen = run(engine, scenario)
 
     assert seen.phase is Phase.COMPLETE
     assert [(pod.name, pod.job, pod.index, pod.phase) for pod in seen.pods] == [
@@ -47,7 +63,7 @@ def test_a_job_runs_to_its_end(engine):
     ]
 
 
-def test_the_same_call_twice_makes_no_second_job(engine):
+def test_the_same_call_twice_makes_no_second_job(engine, a_handle, effective):
     async def scenario():
         handle, job = a_handle(), effective(ENDLESS)
         await engine.apply(handle, job)
@@ -57,23 +73,23 @@ def test_the_same_call_twice_makes_no_second_job(engine):
         await engine.stop(handle)
         return first, second
 
-    first, second = asyncio.run(scenario())
+    first, second = run(engine, scenario)
 
     assert second.phase is RUNNING
     assert second.events == first.events
 
 
-def test_a_job_that_was_never_applied_is_gone_and_can_be_stopped(engine):
+def test_a_job_that_was_never_applied_is_gone_and_can_be_stopped(engine, a_handle):
     async def scenario():
         handle = a_handle()
         before = await engine.observe(handle)
         await engine.stop(handle)
         return before, await engine.observe(handle)
 
-    assert [seen.is_gone for seen in asyncio.run(scenario())] == [True, True]
+    assert [seen.is_gone for seen in run(engine, scenario)] == [True, True]
 
 
-def test_a_stopped_job_is_gone_and_stopping_it_again_is_fine(engine):
+def test_a_stopped_job_is_gone_and_stopping_it_again_is_fine(engine, a_handle, effective):
     async def scenario():
         handle = a_handle()
         await engine.apply(handle, effective(ENDLESS))
@@ -82,10 +98,10 @@ def test_a_stopped_job_is_gone_and_stopping_it_again_is_fine(engine):
         await engine.stop(handle)
         return await engine.observe(handle)
 
-    assert asyncio.run(scenario()).is_gone
+    assert run(engine, scenario).is_gone
 
 
-def test_two_jobs_of_one_name_are_two_jobs(engine):
+def test_two_jobs_of_one_name_are_two_jobs(engine, a_handle, effective):
     async def scenario():
         first, second = a_handle(), a_handle()
         await engine.apply(first, effective(ENDLESS))
@@ -97,12 +113,12 @@ def test_two_jobs_of_one_name_are_two_jobs(engine):
         await engine.stop(second)
         return seen, gone
 
-    seen, gone = asyncio.run(scenario())
+    seen, gone = run(engine, scenario)
 
     assert (seen.phase, gone.is_gone) == (RUNNING, True)
 
 
-def test_a_suspended_job_has_no_pods_and_runs_again_when_resumed(engine):
+def test_a_suspended_job_has_no_pods_and_runs_again_when_resumed(engine, a_handle, effective):
     async def scenario():
         handle, job = a_handle(), effective(ENDLESS)
         await engine.apply(handle, job)
@@ -114,14 +130,14 @@ def test_a_suspended_job_has_no_pods_and_runs_again_when_resumed(engine):
         await engine.stop(handle)
         return suspended, resumed
 
-    suspended, resumed = asyncio.run(scenario())
+    suspended, resumed = run(engine, scenario)
 
     assert suspended.phase is Phase.SUSPENDED
     assert not [pod for pod in suspended.pods if pod.phase == "Running"]
     assert resumed.phase is RUNNING
 
 
-def test_a_job_may_be_suspended_from_the_beginning(engine):
+def test_a_job_may_be_suspended_from_the_beginning(engine, a_handle, effective):
     async def scenario():
         handle, job = a_handle(), effective("exit 0", suspend=True)
         await engine.apply(handle, job)
@@ -129,12 +145,12 @@ def test_a_job_may_be_suspended_from_the_beginning(engine):
         await engine.apply(handle, replace(job, suspend=False))
         return before, await finish(engine, handle)
 
-    before, after = asyncio.run(scenario())
+    before, after = run(engine, scenario)
 
     assert (before.phase, after.phase) == (Phase.SUSPENDED, Phase.COMPLETE)
 
 
-def test_the_fake_engine_makes_the_trouble_it_is_told_to():
+def test_the_fake_engine_makes_the_trouble_it_is_told_to(a_handle, effective):
     async def scenario():
         engine = FakeEngine(
             trouble=Trouble(fail_calls=frozenset({1}), fail_after_calls=frozenset({2}))
@@ -152,7 +168,7 @@ def test_the_fake_engine_makes_the_trouble_it_is_told_to():
     assert (done.phase, lost.is_gone) == (RUNNING, True)
 
 
-def test_changes_name_the_jobs_of_which_there_are_news(engine):
+def test_changes_name_the_jobs_of_which_there_are_news(engine, a_handle, effective):
     async def scenario():
         handle, other = a_handle(), a_handle("other")
         news = engine.changes()
@@ -162,12 +178,12 @@ def test_changes_name_the_jobs_of_which_there_are_news(engine):
         async with asyncio.timeout(PATIENCE):
             named = {await first}
             await finish(engine, handle)
-            await engine.apply(other, effective("exit 0"))
+            await engine.apply(other, effective("exit 0", name="other"))
             while other not in named:
                 named.add(await anext(news))
         await news.aclose()
         await finish(engine, other)
         return handle, other, named
 
-    handle, other, named = asyncio.run(scenario())
+    handle, other, named = run(engine, scenario)
     assert named == {handle, other}

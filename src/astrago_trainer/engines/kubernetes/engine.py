@@ -1,0 +1,290 @@
+"""Jobs on a cluster, behind the same contract as those on one machine.
+
+Watches answer every question about a job; only apply, stop and the answer "gone" ask the API server. Nothing of a job
+is in this object alone: the cluster has the job, the data folder its logs and events, so any process takes over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from astrago_trainer.engines.base import (
+    GONE,
+    Ability,
+    Effective,
+    EngineUnavailable,
+    Handle,
+    Observation,
+)
+from astrago_trainer.engines.kubernetes.applying import apply, is_ours
+from astrago_trainer.engines.kubernetes.board import Board, Key
+from astrago_trainer.engines.kubernetes.client import Client
+from astrago_trainer.engines.kubernetes.collecting import LogCollector
+from astrago_trainer.engines.kubernetes.credentials import Access, find_access
+from astrago_trainer.engines.kubernetes.dialect import find_dialect
+from astrago_trainer.engines.kubernetes.objects import ClusterEvent, Job, JobSet, Pod, TrainJob
+from astrago_trainer.engines.kubernetes.phase import CONTROLLER_SECONDS, JobObjects, observe
+from astrago_trainer.engines.kubernetes.pods import jobset_of
+from astrago_trainer.engines.kubernetes.resources import (
+    EVENTS,
+    JOB_UID,
+    JOBS,
+    JOBSET_NAME,
+    JOBSETS,
+    PODS,
+    TRAINJOBS,
+)
+from astrago_trainer.engines.kubernetes.stopping import delete_leftovers, delete_trainjob
+from astrago_trainer.engines.kubernetes.watching import Watched
+
+SYNC_SECONDS = 20.0
+"""For the first lists, and for a watch to show what was written; both take milliseconds on a healthy cluster."""
+END_SECONDS = 90.0
+"""For pods to go: three times the usual grace. After that the caller is told and comes again."""
+_DRAIN_SECONDS = 10.0
+
+
+class KubernetesEngine:
+    """The jobs of one cluster, or of some of its namespaces."""
+
+    name: ClassVar[str] = "kubernetes"
+    abilities = frozenset({Ability.SUSPEND})
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        access: Access | None = None,
+        namespaces: Sequence[str] | None = None,
+        step: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """`namespaces`: all of them unless told; with a role per namespace, those.
+
+        `step` is called between the writes of apply, by name: tests end the process there.
+        """
+        self._data = data
+        self._access = access
+        self._namespaces = [""] if namespaces is None else list(namespaces)
+        self._step = step
+        self._client: Client | None = None
+        self._logs: LogCollector | None = None
+        self._board = Board(self.logs, self._on_change)
+        self._watched: list[Watched[Any]] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._listeners: set[_Listener] = set()
+        self._awaited: set[Handle] = set()
+
+    async def apply(self, handle: Handle, effective: Effective) -> None:
+        client = await self._ready()
+        written = await apply(client, handle, effective, self._step)
+        uid, version = str(written["metadata"]["uid"]), str(written["metadata"]["resourceVersion"])
+        key = handle.namespace, handle.name
+        # What was written must be seen before anybody asks: a job that seems to be gone would be made again.
+        if not await self._board.until(
+            key, lambda found: _shows(found, uid, version), SYNC_SECONDS
+        ):
+            raise EngineUnavailable(f"the watch does not show TrainJob {key[0]}/{key[1]} yet")
+        is_suspended = effective.suspend and bool(written["spec"].get("suspend"))
+        if is_suspended and not await self._board.until(key, _has_no_pods, END_SECONDS):
+            raise EngineUnavailable(
+                f"pods of {key[0]}/{key[1]} still run after {END_SECONDS:.0f} s"
+            )
+
+    async def observe(self, handle: Handle) -> Observation:
+        client = await self._ready()
+        objects = self._board.find(handle)
+        if objects is None:
+            # Rare, and grave: the caller makes a job that is gone anew. So the truth is asked for.
+            found = await client.find(TRAINJOBS, handle.namespace, handle.name)
+            if found is not None and is_ours(found, handle):
+                raise EngineUnavailable(
+                    f"the watch does not show TrainJob {handle.namespace}/{handle.name} yet"
+                )
+            return GONE
+        journal = self._board.journal(handle)
+        return observe(objects, failures=journal.failures, events=journal.events, now=time.time())
+
+    async def stop(self, handle: Handle) -> None:
+        client = await self._ready()
+        key = handle.namespace, handle.name
+        uid = await delete_trainjob(client, handle)
+
+        def is_over(found: JobObjects) -> bool:
+            is_there = found.trainjob is not None and found.trainjob.metadata.uid == uid
+            return not is_there and not _rest(found, handle)
+
+        is_anothers = uid is None
+        if not is_anothers and not await self._board.until(key, is_over, END_SECONDS):
+            raise EngineUnavailable(
+                f"{_left(self._board.get(key))} of {key[0]}/{key[1]} are still there after {END_SECONDS:.0f} s"
+            )
+        await delete_leftovers(client, handle)
+        if self._logs is not None:
+            await self._logs.drain(self.logs(handle), _DRAIN_SECONDS)
+
+    async def changes(self) -> AsyncIterator[Handle]:
+        listener = _Listener()
+        self._listeners.add(listener)
+        try:
+            self._start()
+            while True:
+                yield await listener.next()
+        finally:
+            self._listeners.discard(listener)
+
+    def logs(self, handle: Handle) -> Path:
+        return self._data / "jobs" / handle.namespace / f"{handle.name}-{handle.uid}"
+
+    async def dialect(self) -> str:
+        """The release of the Trainer whose fields are to be written."""
+        return await find_dialect(self._start())
+
+    async def close(self) -> None:
+        """Jobs go on; whoever opens an engine on the same data folder goes on as well."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks, self._watched = [], []
+        if self._logs is not None:
+            await self._logs.close()
+        if self._client is not None:
+            await self._client.close()
+            self._client = None
+
+    async def _ready(self) -> Client:
+        """With everything listed once."""
+        client = self._start()
+        try:
+            async with asyncio.timeout(SYNC_SECONDS):
+                for each in self._watched:
+                    await each.is_listed.wait()
+        except TimeoutError:
+            trouble = next((each.trouble for each in self._watched if each.trouble), "no answer")
+            raise EngineUnavailable(f"the cluster cannot be watched: {trouble}") from None
+        return client
+
+    def _start(self) -> Client:
+        if self._client is not None:
+            return self._client
+        self._client = client = Client(self._access or find_access())
+        self._logs = LogCollector(client)
+        board = self._board
+        for namespace in self._namespaces:
+            self._watched += [
+                Watched(
+                    client,
+                    TRAINJOBS,
+                    TrainJob,
+                    self._take_trainjob,
+                    namespace=namespace,
+                    selector=JOB_UID,
+                ),
+                Watched(client, JOBSETS, JobSet, board.take_job_set, namespace=namespace),
+                Watched(
+                    client, JOBS, Job, board.take_job, namespace=namespace, selector=JOBSET_NAME
+                ),
+                Watched(
+                    client, PODS, Pod, self._take_pod, namespace=namespace, selector=JOBSET_NAME
+                ),
+                Watched(
+                    client,
+                    EVENTS,
+                    ClusterEvent,
+                    board.take_event,
+                    namespace=namespace,
+                    is_kept=False,
+                ),
+            ]
+        self._tasks = [asyncio.create_task(self._keep(each)) for each in self._watched]
+        return client
+
+    async def _keep(self, watched: Watched[Any]) -> None:
+        """The TrainJobs first: what is not about one of ours is not looked at."""
+        for each in self._watched:
+            if each.kind is TrainJob and watched.kind is not TrainJob:
+                await each.is_listed.wait()
+        await watched.run()
+
+    def _take_trainjob(self, trainjob: TrainJob, is_gone: bool) -> None:
+        """Its pods may have been told of before it."""
+        self._board.take_trainjob(trainjob, is_gone)
+        if not is_gone:
+            key = trainjob.metadata.namespace, trainjob.metadata.name
+            self._follow(key, self._board.get(key).pods.values())
+
+    def _take_pod(self, pod: Pod, is_gone: bool) -> None:
+        self._board.take_pod(pod, is_gone)
+        if not is_gone:
+            self._follow((pod.metadata.namespace, jobset_of(pod)), [pod])
+        elif self._logs is not None:
+            self._logs.forget(pod)
+
+    def _follow(self, key: Key, pods: Iterable[Pod]) -> None:
+        handle = self._board.handle(key)
+        if handle is not None and self._logs is not None:
+            self._logs.look(self.logs(handle), pods)
+
+    def _on_change(self, key: Key, handle: Handle | None) -> None:
+        if handle is None:
+            return
+        found = self._board.get(key)
+        if found.trainjob is not None and not found.jobs and handle not in self._awaited:
+            # A controller that is down changes nothing: somebody has to notice that nothing happens.
+            self._awaited.add(handle)
+            loop = asyncio.get_running_loop()
+            loop.call_later(CONTROLLER_SECONDS + 1, self._nothing_happened, handle)
+        self._tell(handle)
+
+    def _nothing_happened(self, handle: Handle) -> None:
+        self._awaited.discard(handle)
+        if self._board.find(handle) is not None:
+            self._tell(handle)
+
+    def _tell(self, handle: Handle) -> None:
+        for listener in self._listeners:
+            listener.tell(handle)
+
+
+class _Listener:
+    """Names with news; one that is told twice before it is heard is heard once."""
+
+    def __init__(self) -> None:
+        self._names: dict[Handle, None] = {}
+        self._told = asyncio.Event()
+
+    def tell(self, handle: Handle) -> None:
+        self._names[handle] = None
+        self._told.set()
+
+    async def next(self) -> Handle:
+        await self._told.wait()
+        first = next(iter(self._names))
+        del self._names[first]
+        if not self._names:
+            self._told.clear()
+        return first
+
+
+def _shows(found: JobObjects, uid: str, version: str) -> bool:
+    """Versions are numbers that grow; newer ones hold what was written as well."""
+    meta = None if found.trainjob is None else found.trainjob.metadata
+    return meta is not None and meta.uid == uid and int(meta.resource_version) >= int(version)
+
+
+def _has_no_pods(found: JobObjects) -> bool:
+    return all(pod.status.phase in ("Succeeded", "Failed") for pod in found.pods.values())
+
+
+def _rest(found: JobObjects, handle: Handle) -> list[str]:
+    """Pods of this job; those of a later one of the same name are not meant."""
+    if found.trainjob is not None and found.trainjob.metadata.labels.get(JOB_UID) != handle.uid:
+        return []
+    return list(found.pods)
+
+
+def _left(found: JobObjects) -> str:
+    return ", ".join(f"pod {name}" for name in found.pods) or "its TrainJob"

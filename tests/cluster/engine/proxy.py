@@ -1,0 +1,108 @@
+"""A proxy in the test's own process between the engine and the API server, which makes trouble when told to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import httpx
+from cluster.layout import API_PORT, NODE_IP
+
+from astrago_trainer.engines.kubernetes.credentials import Access, Auth
+
+GONE = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
+
+
+@dataclass
+class Trouble:
+    """What goes wrong. Nothing, unless told."""
+
+    cut_after: float | None = None
+    """Seconds after which every watch is cut off, in the middle."""
+    expire_watches: int = 0
+    """So many watches are told that their place is no longer kept."""
+    lose_answer: Callable[[str, str], bool] = lambda _method, _path: False
+    """Whether the request is done and its answer lost."""
+    refuse: Callable[[str, str], int | None] = lambda _method, _path: None
+    """The code to answer with instead of asking."""
+    asked: list[str] = field(default_factory=list)
+    """Paths of all requests that are neither a watch nor a log: those go on by themselves."""
+
+
+@asynccontextmanager
+async def proxy(access: Access, trouble: Trouble) -> AsyncIterator[Access]:
+    """The way to the API server through the proxy; plain HTTP, on this machine only."""
+    async with httpx.AsyncClient(
+        base_url=f"https://{NODE_IP}:{API_PORT}", verify=access.tls or True, timeout=None
+    ) as upstream:
+        busy: set[asyncio.Task[None]] = set()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                await _answer(upstream, trouble, reader, writer)
+            except (ConnectionError, httpx.HTTPError, asyncio.IncompleteReadError):
+                pass
+            finally:
+                writer.close()
+
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = asyncio.create_task(serve(reader, writer))
+            busy.add(task)
+            task.add_done_callback(busy.discard)
+
+        server = await asyncio.start_server(accept, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        try:
+            yield Access(f"http://127.0.0.1:{port}", None, Auth(), {})
+        finally:
+            server.close()
+            for task in busy:
+                task.cancel()
+            await asyncio.gather(*busy, return_exceptions=True)
+
+
+async def _answer(
+    upstream: httpx.AsyncClient,
+    trouble: Trouble,
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+) -> None:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode()
+    method, target, _ = head.split("\r\n", 1)[0].split(" ")
+    headers = dict(line.split(": ", 1) for line in head.split("\r\n")[1:] if line)
+    body = await reader.readexactly(int(headers.get("Content-Length", 0)))
+    path = urlsplit(target).path
+    is_watch = "watch=true" in target
+    if not is_watch and not path.endswith("/log"):
+        trouble.asked.append(path)
+    code = trouble.refuse(method, path)
+    if code is not None:
+        return _send(writer, code, json.dumps({"kind": "Status", "code": code}).encode())
+    if is_watch and trouble.expire_watches > 0:
+        trouble.expire_watches -= 1
+        return _send(writer, 200, json.dumps({"type": "ERROR", "object": GONE}).encode() + b"\n")
+    kept = {key: headers[key] for key in ("Content-Type",) if key in headers}
+    async with upstream.stream(method, target, content=body, headers=kept) as response:
+        if trouble.lose_answer(method, path):
+            await response.aread()
+            return None
+        writer.write(f"HTTP/1.1 {response.status_code} X\r\nConnection: close\r\n\r\n".encode())
+        try:
+            async with asyncio.timeout(trouble.cut_after if is_watch else None):
+                async for chunk in response.aiter_bytes():
+                    writer.write(chunk)
+                    await writer.drain()
+        except TimeoutError:
+            writer.transport.abort()
+    return None
+
+
+def _send(writer: asyncio.StreamWriter, code: int, body: bytes) -> None:
+    writer.write(
+        f"HTTP/1.1 {code} X\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
+        + body
+    )

@@ -1,0 +1,126 @@
+"""The way to the API server is bad: cut, forgetful, overloaded; a rank is killed. What is told of a job stays true."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+from tests.cluster.engine.jobs import effective
+from tests.cluster.engine.proxy import Trouble, proxy
+from tests.engines.jobs import PATIENCE, run, until, until_over
+
+from astrago_trainer.core.lifecycle import Phase
+from astrago_trainer.engines.base import EngineUnavailable
+from astrago_trainer.engines.kubernetes.engine import KubernetesEngine
+
+
+async def told_of_the_end(engine, handle) -> Phase | None:
+    """Only by changes: whoever has to ask again and again would not notice a watch that is dead."""
+    async with asyncio.timeout(PATIENCE), aclosing(engine.changes()) as changes:
+        async for named in changes:
+            seen = await engine.observe(named)
+            if named == handle and seen.phase in (Phase.COMPLETE, Phase.FAILED):
+                return seen.phase
+    return None
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [Trouble(cut_after=0.3), Trouble(expire_watches=25), Trouble(cut_after=0.2, expire_watches=10)],
+    ids=["cut", "forgotten", "both"],
+)
+def test_watches_that_are_cut_or_forgotten_miss_nothing(
+    trouble, access, namespace, a_handle, tmp_path
+):
+    handle = a_handle()
+
+    async def scenario():
+        async with proxy(access, trouble) as way:
+            engine = KubernetesEngine(tmp_path, access=way, namespaces=[namespace])
+            try:
+                await engine.apply(handle, effective("sleep 1", nodes=2))
+                end = await told_of_the_end(engine, handle)
+                await engine.stop(handle)
+                return end, await engine.observe(handle)
+            finally:
+                await engine.close()
+
+    end, after = asyncio.run(scenario())
+    assert end is Phase.COMPLETE
+    assert after.is_gone
+    assert trouble.expire_watches == 0
+
+
+def test_a_server_that_does_not_answer_is_unavailable_and_its_jobs_are_not_gone(
+    access, namespace, a_handle, tmp_path
+):
+    handle = a_handle()
+    trouble = Trouble()
+
+    async def scenario():
+        async with proxy(access, trouble) as way:
+            engine = KubernetesEngine(tmp_path, access=way, namespaces=[namespace])
+            try:
+                await engine.apply(handle, effective("exit 0"))
+                trouble.refuse = lambda _method, _path: 503
+                seen = await engine.observe(handle)
+                with pytest.raises(EngineUnavailable):
+                    await engine.stop(handle)
+                with pytest.raises(EngineUnavailable):
+                    await engine.observe(a_handle("other"))
+                trouble.refuse = lambda _method, _path: None
+                return seen, await until_over(engine, handle)
+            finally:
+                await engine.close()
+
+    seen, after = asyncio.run(scenario())
+    assert not seen.is_gone
+    assert after.phase is Phase.COMPLETE
+
+
+def test_observing_asks_nothing_of_the_server(access, namespace, a_handle, tmp_path):
+    handle = a_handle()
+    trouble = Trouble()
+
+    async def scenario():
+        async with proxy(access, trouble) as way:
+            engine = KubernetesEngine(tmp_path, access=way, namespaces=[namespace])
+            try:
+                await engine.apply(handle, effective("exit 0"))
+                await until_over(engine, handle)
+                before = len(trouble.asked)
+                for _ in range(1000):
+                    await engine.observe(handle)
+                return before, len(trouble.asked)
+            finally:
+                await engine.close()
+
+    before, after = asyncio.run(scenario())
+    assert before == after
+
+
+def test_a_rank_that_is_killed_takes_the_group_with_it_and_is_named(
+    engine, a_handle, kubectl, namespace, space
+):
+    handle = a_handle()
+
+    async def scenario():
+        await engine.apply(handle, effective("sleep 1000 & wait $!", nodes=2, restarts=1))
+        await until(engine, handle, lambda seen: seen.phase is Phase.RUNNING)
+        pods = await asyncio.to_thread(space.list, "pods")
+        victim = next(
+            each["metadata"]["name"] for each in pods if "-0-1-" in each["metadata"]["name"]
+        )
+        kill = ("exec", victim, "-n", namespace, "--", "killall", "-9", "sleep")
+        await asyncio.to_thread(kubectl, *kill)
+        told = await until(engine, handle, lambda seen: seen.phase is Phase.RESTARTING)
+        again = await until(
+            engine, handle, lambda seen: seen.attempt == 1 and seen.phase is Phase.RUNNING
+        )
+        await engine.stop(handle)
+        return told, again
+
+    told, again = run(engine, scenario)
+    assert told.message.startswith("rank 1 ended with exit code 137 (SIGKILL)")
+    assert [pod.phase for pod in again.pods] == ["Running", "Running"]
