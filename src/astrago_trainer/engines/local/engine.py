@@ -35,7 +35,7 @@ from astrago_trainer.engines.local.folder import (
     read_json,
     write_json,
 )
-from astrago_trainer.engines.local.limits import Limits
+from astrago_trainer.engines.local.limits import MOST_PROCESSES, Limits
 from astrago_trainer.engines.local.machine import this_machine
 from astrago_trainer.engines.local.notices import Watch, remove_notice
 from astrago_trainer.engines.local.plan import Images, make_plan
@@ -83,8 +83,11 @@ class LocalEngine:
         isolation: str = "auto",
         node: str = "",
         warm: str | None = None,
+        most_processes: int = MOST_PROCESSES,
     ) -> None:
         """`isolation`: view, plain, or auto for the view where it can be had.
+
+        `most_processes`: of one container, where the kernel can hold it.
 
         `warm`: keep processes ready for the next job, with these modules imported (`torch`), or with none (empty). For
         servers: who starts one job and goes has no use for it.
@@ -93,6 +96,7 @@ class LocalEngine:
         self.images = images or Images(str(Path(sys.executable).parent))
         self._isolation = isolation
         self._node = node or os.uname().nodename
+        self._most_processes = most_processes
         self._notices = str(data / "notices")
         self.pool = None if warm is None else WarmPool(data, warm, _inherited())
         data.mkdir(parents=True, exist_ok=True)
@@ -179,6 +183,7 @@ class LocalEngine:
             "claims": str(self.claims(plan["namespace"])),
             "machine": this_machine(),
             "node": self._node,
+            "most_processes": self._most_processes,
             "path": _PATH,
             "inherited": _inherited(),
         }

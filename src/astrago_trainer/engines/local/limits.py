@@ -12,7 +12,7 @@ from contextlib import suppress
 from astrago_trainer.engines.local.processes import group_name
 
 MOST_PROCESSES = 4096
-"""Of a container; a fork bomb ends there instead of taking the machine along."""
+"""Of a container, unless the engine was told otherwise; a fork bomb ends there instead of taking the machine along."""
 _PERIOD = 100_000  # microseconds, as the kubelet has it
 _BASE = "/sys/fs/cgroup"
 _CONTROLLERS = ("cpu", "memory", "pids")
@@ -31,8 +31,8 @@ class Group:
         """Files that take the number of a process."""
         return [f"{folder}/cgroup.procs" for folder in sorted(set(self._folders.values()))]
 
-    def limit(self, *, cpu: int, memory: int, processes: int = MOST_PROCESSES) -> None:
-        """CPU in thousandths, memory in bytes; 0 for no limit."""
+    def limit(self, *, cpu: int, memory: int, processes: int) -> None:
+        """CPU in thousandths, memory in bytes; 0 of these for no limit."""
         is_one = len(set(self._folders.values())) == 1
         quota = max(cpu * _PERIOD // 1000, 1000)
         if cpu and is_one:
@@ -74,8 +74,9 @@ class Group:
 class Limits:
     """Makes the groups of one job, and removes them."""
 
-    def __init__(self, base: str = _BASE) -> None:
+    def __init__(self, most_processes: int = MOST_PROCESSES, base: str = _BASE) -> None:
         self._left: list[Group] = []
+        self._most_processes = most_processes
         self.trouble = ""
         """Why nothing can be limited."""
         try:
@@ -94,7 +95,7 @@ class Limits:
             with suppress(FileExistsError):
                 os.mkdir(folder)
         group = Group(folders)
-        group.limit(cpu=cpu, memory=memory)
+        group.limit(cpu=cpu, memory=memory, processes=self._most_processes)
         return group
 
     def remove(self, group: Group | None) -> None:

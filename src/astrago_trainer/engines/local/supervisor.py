@@ -90,7 +90,7 @@ class Supervisor:
         self._groups: list[GroupRun] = []
         self._granted: Json = {"gpus": [], "ports": []}
         self._ledger = Ledger(settings["data"], settings["machine"], settings["table"])
-        self._limits = Limits()
+        self._limits = Limits(settings["most_processes"])
         self._started_at: float | None = known.get("started_at")
         self._by_pid: dict[int, Container] = {}
         self._after_stop: Callable[[], None] | None = None
