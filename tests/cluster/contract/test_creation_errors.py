@@ -53,13 +53,14 @@ def test_a_job_that_is_refused_is_an_event_of_the_job_set_from_2_2_on(space, ver
     space.create(a_trainjob(trainer={"resourcesPerNode": gpu_without_limit}))
     space.until_one("jobsets", "job")
 
+    reason = "Limit must be set for non overcommitable resources"
     if version == "2.1":
         space.settle()
-        assert space.events("job") == []
+        assert reason not in str(space.events("job"))
     else:
         event = space.until_event("JobCreationFailed", "job")
         assert event["involvedObject"]["kind"] == "JobSet"
-        assert "Limit must be set for non overcommitable resources" in event["message"]
+        assert reason in event["message"]
     assert conditions(space.get("trainjobs", "job")) == {}
 
 
@@ -76,7 +77,7 @@ def test_a_pod_that_is_refused_is_an_event_of_the_job(space):
         "exceeded quota: quota, requested: pods=1, used: pods=0, limited: pods=0"
         in event["message"]
     )
-    assert space.events("job") == []
+    assert "exceeded quota" not in str(space.events("job"))
     assert conditions(space.get("trainjobs", "job")) == {}
 
 

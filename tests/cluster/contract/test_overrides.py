@@ -22,7 +22,7 @@ def assert_it_never_runs(space, version: str, reason: str) -> None:
     assert reason in answer.message
     if version == "2.1":  # JobSet 0.10 tells only its own log
         space.settle()
-        assert space.events("job") == []
+        assert reason not in str(space.events("job"))
     else:
         event = space.until_event("JobCreationFailed", "job")
         assert event["involvedObject"]["kind"] == "JobSet"
