@@ -91,6 +91,17 @@ def script(name: str) -> str:
     return _text(name, "train.py")
 
 
+def sample_job() -> dict[str, Any]:
+    """A request to begin with: it runs wherever Python does, on two small nodes, and really trains."""
+    return {
+        "framework": "pytorch",
+        "nodes": 2,
+        "resources": {"cpu": "500m", "memory": "256Mi"},
+        "env": [{"name": "EPOCHS", "value": "20"}],
+        "code": {"inline": (_root() / "sample" / "train.py").read_text("utf-8")},
+    }
+
+
 def system_scripts() -> Mapping[str, str]:
     """File name -> text of the platform's own scripts."""
     return _system_scripts()

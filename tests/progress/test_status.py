@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from astrago_trainer.core.errors import InvalidRequest, Unreadable
+from astrago_trainer.core.render.reporting import status_path, status_variables
 from astrago_trainer.core.reserved import find_reserved
 from astrago_trainer.progress.points import Point, Progress
-from astrago_trainer.progress.status import MAX_BODY, read_status, status_path, status_variables
+from astrago_trainer.progress.status import MAX_BODY, read_status
 
 TIME = "2026-01-31T12:00:00+00:00"
 SECONDS = 1769860800.0
@@ -142,14 +143,13 @@ def test_the_variables_name_the_address_and_files():
         "https://astrago.example:8443/",
         "team-a",
         "job-1",
-        token_file="/var/run/secrets/kubeflow/trainer/token",
         ca_file="/var/run/secrets/kubeflow/trainer/ca.crt",
     )
 
     assert variables == {
         "KUBEFLOW_TRAINER_SERVER_URL": "https://astrago.example:8443"
         + status_path("team-a", "job-1"),
-        "KUBEFLOW_TRAINER_SERVER_TOKEN": "/var/run/secrets/kubeflow/trainer/token",
+        "KUBEFLOW_TRAINER_SERVER_TOKEN": "/var/run/secrets/astrago/progress/token",
         "KUBEFLOW_TRAINER_SERVER_CA_CERT": "/var/run/secrets/kubeflow/trainer/ca.crt",
     }
     assert status_path("team-a", "job-1") == (
@@ -158,7 +158,7 @@ def test_the_variables_name_the_address_and_files():
 
 
 def test_without_a_certificate_there_is_no_variable_for_one():
-    variables = status_variables("http://127.0.0.1:8000", "n", "j", token_file="/t")
+    variables = status_variables("http://127.0.0.1:8000", "n", "j")
 
     assert "KUBEFLOW_TRAINER_SERVER_CA_CERT" not in variables
     assert all(find_reserved(name, "pytorch") for name in variables)

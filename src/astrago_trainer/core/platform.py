@@ -15,6 +15,9 @@ Framework = Literal["pytorch", "tensorflow", "horovod"]
 FRAMEWORKS: tuple[Framework, ...] = get_args(Framework)
 
 TrainerVersion = Literal["2.1", "2.2", "2.3"]
+PLATFORM = "(platform)"
+"""The source of what the platform itself puts into a job; no field of a request is called so."""
+
 TRAINER_VERSIONS: tuple[TrainerVersion, ...] = get_args(TrainerVersion)
 
 
@@ -74,6 +77,10 @@ class Platform:
         default_factory=lambda: _table(pytorch="python", tensorflow="python3", horovod=_MPIRUN)
     )
     """What runs the user's script when the request has no command: shell words before its path."""
+    progress_server: str = ""
+    """`http://host:port` where pods reach our server to report progress; empty: nobody listens."""
+    progress_ca_file: str = ""
+    """In the pods: the certificate of that server's authority, where their system does not know it."""
     default_ttl_seconds: int = 86_400
     default_max_restarts: int | None = None
     """None leaves it to the runtime; a number makes each job own a copy of its runtime."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from functools import total_ordering
+from functools import lru_cache, total_ordering
 from typing import Literal
 
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
@@ -22,6 +22,7 @@ _FAST_DIGITS = 18  # decimal numbers with at most this many digits always fit 64
 _MAX_EXPONENT = (
     100  # Kubernetes takes more; nobody means it, and 10**2000000000 does not fit this machine
 )
+_KEPT_LENGTH = 32  # longer texts are rare, and must not fill the memory
 
 _PARTS = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:(?P<dot>\.)(?P<part>[0-9]*))?(?P<suffix>.*)", re.DOTALL
@@ -59,7 +60,7 @@ class Quantity:
     @staticmethod
     def parse(text: str) -> Quantity:
         """The quantity that `text` denotes; raises QuantityError."""
-        return _parse(text)
+        return _parse_known(text) if len(text) <= _KEPT_LENGTH else _parse(text)
 
     def __str__(self) -> str:
         return self.text or _canonical(self)
@@ -137,6 +138,12 @@ class Quantity:
     def _aligned(self, other: Quantity) -> tuple[int, int]:
         scale = min(self.scale, other.scale)
         return self.number * 10 ** (self.scale - scale), other.number * 10 ** (other.scale - scale)
+
+
+@lru_cache(4096)
+def _parse_known(text: str) -> Quantity:
+    """The same few amounts are asked for again and again."""
+    return _parse(text)
 
 
 def _parse(text: str) -> Quantity:

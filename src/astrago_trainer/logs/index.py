@@ -22,7 +22,7 @@ MAGIC = b"astrago-logidx1\n"
 RECORD = struct.Struct("<qq")
 EVERY_BYTES = 65536
 EVERY_SECONDS = 1.0
-_BURST = EVERY_SECONDS + 0.25
+BURST = EVERY_SECONDS + 0.25
 """A longer gap between two records means silence, and then all the bytes at its end; the rest is for a late look."""
 _WINDOW = 4096  # records that a cursor holds: 64 KiB
 
@@ -114,7 +114,7 @@ class TimeCursor:
         if at == 0:
             return mark.time
         before = self._marks[at - 1]
-        if mark.time - before.time > _BURST or mark.offset <= before.offset:
+        if mark.time - before.time > BURST or mark.offset <= before.offset:
             return mark.time
         share = (end - before.offset) / (mark.offset - before.offset)
         return before.time + share * (mark.time - before.time)

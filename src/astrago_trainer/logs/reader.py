@@ -7,7 +7,7 @@ or is cut off (it ends early). No call holds more than a few blocks, whatever th
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from astrago_trainer.logs.search import Found
 
 TAIL_BYTES = 1 << 20
-DOWNLOAD_BLOCK = 1 << 18
+DOWNLOAD_BLOCK = 1 << 17
+"""A client that does not read holds one of them: longer ones would be faster, and hundreds of such clients too dear."""
 _COARSE = 0.01  # the kernel's clock for the times of files ticks every 1 to 10 ms
 
 
@@ -98,7 +99,7 @@ class LogFile:
                 return
             if self._line_index.newlines(fd, size, enough=first) < first:
                 return
-            start = _pass_newlines(fd, *self._line_index.line(first), size)
+            start = pass_newlines(fd, *self._line_index.line(first), size)
             for number, line in enumerate(self._cut(fd, start, size, raw=raw), 1):
                 yield line
                 if number == count:
@@ -144,6 +145,16 @@ class LogFile:
     def time_at(self, offset: int) -> float | None:
         """When the byte before `offset` was written, to about a second; None: the index does not say."""
         return self._time_index.cursor(self.size).time_at(offset)
+
+    def timed(self, lines: Iterable[Line]) -> Iterator[tuple[float, Line]]:
+        """Lines in their order, each with when it was written, about; where the index ends, the last change."""
+        with self._opened() as (fd, size):
+            times, changed = self._time_index.cursor(size), os.fstat(fd).st_mtime
+            latest = float("-inf")
+            for line in lines:
+                when = times.time_at(line.end)
+                latest = max(latest, changed if when is None else when)
+                yield latest, line
 
     def search(
         self,
@@ -203,7 +214,7 @@ class LogFile:
         return lines_back(fd, offset, 1, floor=floor)
 
 
-def _pass_newlines(fd: int, start: int, newlines: int, stop: int) -> int:
+def pass_newlines(fd: int, start: int, newlines: int, stop: int) -> int:
     """The byte behind so many newlines."""
     for data in blocks(fd, start, stop):
         found = data.count(b"\n") if newlines else 0

@@ -1,7 +1,8 @@
-"""The Trainer's status contract (its KEP-2779): what a training reports, and the variables that make it do so.
+"""The Trainer's status contract (its KEP-2779): what a training reports.
 
-transformers and the Kubeflow SDK report to the address in these variables by themselves. The rules are those of the
-Trainer's own server and of its resource definition, so that what it accepts we accept, and the other way round.
+transformers and the Kubeflow SDK report by themselves where the variables of `core.render.reporting` are. The rules are
+those of the Trainer's own server and of its resource definition, so that what it accepts we accept, and the other way
+round.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
-from urllib.parse import quote
 
 from astrago_trainer.core.errors import InvalidRequest, Problem, Unreadable
 from astrago_trainer.progress.names import EPOCH, STEP, series_name
@@ -21,8 +21,6 @@ from astrago_trainer.progress.reader import finite
 MAX_BODY = 1 << 16
 MAX_METRICS = 256
 MAX_TEXT = 64
-SECRETS_FOLDER = "/var/run/secrets/kubeflow/trainer"
-"""Where the Trainer mounts token and certificate in a pod."""
 
 _MAX_INT32 = 2**31 - 1
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)", re.ASCII)
@@ -39,31 +37,6 @@ class Report(NamedTuple):
     progress: Progress
     accepted: Mapping[str, Any]
     """The body as it was understood: the answer to the sender, and `status.trainerStatus` of the job."""
-
-
-def status_path(namespace: str, job: str) -> str:
-    """Where a job's training reports to, on the Trainer's server and on ours."""
-    return (
-        f"/apis/trainer.kubeflow.org/v1alpha1/namespaces/{quote(namespace, safe='')}"
-        f"/trainjobs/{quote(job, safe='')}/status"
-    )
-
-
-def status_variables(
-    server: str, namespace: str, job: str, *, token_file: str, ca_file: str | None = None
-) -> dict[str, str]:
-    """What a job's containers are given so that they report to `server` (`https://host:port`, without a path).
-
-    The variables hold paths, not secrets; the files must be readable in the container. Without `ca_file` the
-    certificates of the container's system are used, or none for plain HTTP on one machine.
-    """
-    variables = {
-        "KUBEFLOW_TRAINER_SERVER_URL": server.rstrip("/") + status_path(namespace, job),
-        "KUBEFLOW_TRAINER_SERVER_TOKEN": token_file,
-    }
-    if ca_file is not None:
-        variables["KUBEFLOW_TRAINER_SERVER_CA_CERT"] = ca_file
-    return variables
 
 
 def read_status(body: bytes, *, attempt: int, received: float) -> Report | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from astrago_trainer.core.platform import Platform
-from astrago_trainer.core.preview import preview_job, preview_pair
+from astrago_trainer.core.preview import outcome_of, preview_job, preview_pair, read_runtime
+from astrago_trainer.core.render import render
 from astrago_trainer.core.spec import parse_job_spec
 from builders import a_container, a_job, a_runtime, a_trainjob, an_override, container_of, pod_of
 
@@ -297,6 +298,30 @@ def test_a_job_of_a_user_names_the_fields_of_the_request():
     assert origins[f"{POD}/containers/0/env/0/value"] == "form: env[0].value"
     assert origins[f"{POD}/containers/0/command/2"] == "form: command"
     assert origins[f"{POD}/containers/0/env/1/value"] == "mlPolicy.torch"
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2", "2.3"])
+def test_jobs_that_share_a_runtime_that_was_read_once_are_what_they_are_alone(version):
+    """What is kept between jobs must not be changed by any of them."""
+    platform = Platform(trainer_version=version)
+    shared = a_runtime(name="pytorch-simple")
+    known = read_runtime(shared, version)
+    requests = [
+        {"nodes": 4, "env": [{"name": "A", "value": "1"}], "labels": {"a": "b"}},
+        {"resources": {"gpus": 2, "memory": "1Gi"}, "node_selector": {"disk": "ssd"}},
+        {"volumes": [{"name": "d", "claim": "d", "mount_path": "/d"}], "suspend": True},
+    ]
+    for request in [*requests, *requests]:
+        base = {"user": "ann", "namespace": "team", "name": "j", "framework": "pytorch"}
+        spec = parse_job_spec({**base, "command": "python train.py", **request})
+        alone = preview_job(spec, a_runtime(name="pytorch-simple"), platform)
+
+        rendered = render(spec, shared, platform)
+        found = outcome_of(rendered, known)
+
+        assert rendered.runtime is shared
+        assert (found.objects, found.problems) == (alone.objects, alone.problems)
+        assert found.provenance() == alone.provenance
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from astrago_trainer.core.merge.model import OVERRIDES
 from astrago_trainer.core.merge.schema import check, fitting, struct
 
 Json = Mapping[str, Any]
+_Listed = tuple[str, str, list[Any]]
 
 _TRAINJOB = "struct:trainer.v1alpha1.TrainJob"
 _NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
@@ -159,8 +160,9 @@ def _broken_rules(trainjob: Json, version: str) -> list[Problem]:
         problems.append(
             Problem("spec.managedBy", "ManagedElsewhere", text, "Leave it out.", "warning")
         )
-    problems += _check_repeats(trainjob)
-    problems += _check_env_names(trainjob)
+    lists = list(_lists(trainjob.get("spec"), "spec"))
+    problems += _check_repeats(lists)
+    problems += _check_env_names(lists)
     if version != "2.1":
         problems += list(_check_sizes(spec, trainer, version))
     return problems
@@ -183,16 +185,18 @@ def _check_name(name: Any) -> list[Problem]:
     return problems
 
 
-def _lists(value: Any, path: str) -> Iterator[tuple[str, str, list[Any]]]:
-    """Every list of mappings below, with its path and field name."""
-    if isinstance(value, Mapping):
+def _lists(value: Any, path: str) -> Iterator[_Listed]:
+    """Every list of mappings below, with its path and field name; `value` is what `fitting` has made."""
+    if isinstance(value, dict):
         for key, item in value.items():
-            yield from _lists(item, f"{path}.{key}" if path else key)
+            if isinstance(item, dict | list):
+                yield from _lists(item, f"{path}.{key}")
     elif isinstance(value, list):
-        if value and all(isinstance(item, Mapping) for item in value):
+        if value and all(isinstance(item, dict) for item in value):
             yield path, path.rpartition(".")[2], value
         for index, item in enumerate(value):
-            yield from _lists(item, f"{path}[{index}]")
+            if isinstance(item, dict | list):
+                yield from _lists(item, f"{path}[{index}]")
 
 
 _KEYED = {
@@ -209,9 +213,9 @@ _KEYED = {
 """Lists that the CRD keeps as maps; volumeMounts are keyed by volume here, though pods may mount one twice."""
 
 
-def _check_repeats(trainjob: Json) -> list[Problem]:
+def _check_repeats(lists: list[_Listed]) -> list[Problem]:
     problems = []
-    for path, field, items in _lists(trainjob.get("spec"), "spec"):
+    for path, field, items in lists:
         key = _KEYED.get(field)
         seen: dict[Any, int] = {}
         for index, item in enumerate(items if key else ()):
@@ -228,9 +232,9 @@ def _check_repeats(trainjob: Json) -> list[Problem]:
     return problems
 
 
-def _check_env_names(trainjob: Json) -> list[Problem]:
+def _check_env_names(lists: list[_Listed]) -> list[Problem]:
     problems = []
-    for path, field, items in _lists(trainjob.get("spec"), "spec"):
+    for path, field, items in lists:
         for index, item in enumerate(items if field == "env" else ()):
             name = item.get("name") or ""
             if not name or "=" in name or "\0" in name or not name.isprintable():

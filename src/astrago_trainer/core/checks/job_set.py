@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from astrago_trainer.core.errors import Problem
@@ -121,14 +122,27 @@ def _check_nulls(spec: Json, version: str) -> Iterator[Problem]:
 def _written_as_null(value: Any, kind: str, version: str, path: str) -> Iterator[str]:
     outer, _, inner = kind.partition(":")
     if outer == "list" and isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _written_as_null(item, inner, version, f"{path}[{index}]")
+        if inner.startswith("struct:"):
+            for index, item in enumerate(value):
+                yield from _written_as_null(item, inner, version, f"{path}[{index}]")
     elif outer == "struct" and isinstance(value, dict):
-        for name, field in struct(inner, version).items():
-            if name in value:
-                yield from _written_as_null(value[name], field.kind, version, f"{path}.{name}")
-            elif not field.omit and (field.pointer or field.kind.startswith(("list:", "map:"))):
+        for name in _always_written(inner, version):
+            if name not in value:
                 yield f"{path}.{name}"
+        fields = struct(inner, version)
+        for name, item in value.items():
+            if isinstance(item, dict | list) and name in fields:
+                yield from _written_as_null(item, fields[name].kind, version, f"{path}.{name}")
+
+
+@cache
+def _always_written(name: str, version: str) -> tuple[str, ...]:
+    """The fields that are written as null when nobody set them."""
+    return tuple(
+        each
+        for each, field in struct(name, version).items()
+        if not field.omit and (field.pointer or field.kind.startswith(("list:", "map:")))
+    )
 
 
 def _check_references(spec: Json) -> Iterator[Problem]:

@@ -6,6 +6,7 @@ People expect `name` before `image` before `env`, which is the order in which th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from astrago_trainer.core.merge.schema import struct
@@ -33,17 +34,32 @@ def in_api_order(manifest: Mapping[str, Any], version: str) -> Json:
 
 def _in_order(value: Any, kind: str, version: str) -> Any:
     outer, _, inner = kind.partition(":")
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         if outer != "struct":
             below = inner if outer == "map" else "any"
-            return {key: _in_order(value[key], below, version) for key in sorted(value)}
+            return {key: _ordered(value[key], below, version) for key in sorted(value)}
         fields = struct(inner, version)
-        known = [key for key in fields if key in value]
-        rest = sorted(key for key in value if key not in fields)
+        if len(value) > 1:
+            # Every known key has a place; sorting the few that are there is cheaper than asking for all of them.
+            places = _places(inner, version)
+            last = len(places)
+            keys = sorted(value, key=lambda key: (places.get(key, last), key))
+        else:
+            keys = list(value)
         return {
-            key: _in_order(value[key], fields[key].kind if key in fields else "any", version)
-            for key in [*known, *rest]
+            key: _ordered(value[key], fields[key].kind if key in fields else "any", version)
+            for key in keys
         }
     if isinstance(value, list):
-        return [_in_order(item, inner if outer == "list" else "any", version) for item in value]
+        below = inner if outer == "list" else "any"
+        return [_ordered(item, below, version) for item in value]
     return value
+
+
+def _ordered(value: Any, kind: str, version: str) -> Any:
+    return _in_order(value, kind, version) if isinstance(value, dict | list) else value
+
+
+@cache
+def _places(name: str, version: str) -> Mapping[str, int]:
+    return {key: index for index, key in enumerate(struct(name, version))}

@@ -12,11 +12,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from astrago_trainer.core.platform import Platform, SystemScripts
+from astrago_trainer.core.render.reporting import status_variables
 from astrago_trainer.core.spec import JobSpec
 from astrago_trainer.core.spec.rules import GIT_PATH, SCRIPTS_PATH
 
 SYSTEM_PATH = "/shared"
 WORKING_DIR = "ASTRAGO_WORKING_DIR"
+ENTER_FOLDER = f'cd -- "${WORKING_DIR}" || exit 1'
 
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
 _CONSTANT = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -46,7 +48,7 @@ def build_command(spec: JobSpec, platform: Platform, scripts: SystemScripts | No
     text, arguments, source = _what_to_run(spec, platform, launcher)
     setup = [_prelude(spec, platform, scripts)]
     if working_dir(spec) is not None:
-        setup.append(f'cd -- "${WORKING_DIR}" || exit 1')
+        setup.append(ENTER_FOLDER)
     before = "\n".join(part for part in setup if part)
     return Command(
         script=f"{before}\n\n{text}" if before else text,
@@ -108,10 +110,15 @@ def _what_to_run(
 def _interpreter(spec: JobSpec, platform: Platform) -> str:
     """mpirun is told the user's variables, by names that hold letters, digits and '_' only."""
     words = platform.interpreters[spec.framework]
-    if spec.framework != "horovod" or not spec.env:
+    names = [env.name for env in spec.env]
+    if platform.progress_server:
+        names += status_variables(
+            platform.progress_server, "", "", ca_file=platform.progress_ca_file
+        )
+    if spec.framework != "horovod" or not names:
         return words
     launcher, _, program = words.rpartition(" ")
-    return " ".join((launcher, *(f"-x {env.name}" for env in spec.env), program))
+    return " ".join((launcher, *(f"-x {name}" for name in names), program))
 
 
 def _prelude(spec: JobSpec, platform: Platform, scripts: SystemScripts | None) -> str:

@@ -44,8 +44,8 @@ class Rendered:
     objects: tuple[Json, ...]
     """In the order to apply them; the TrainJob is last."""
     trainjob: Json
-    runtime: Json
-    """The runtime the TrainJob refers to: the given one, or the copy that the job owns."""
+    runtime: Mapping[str, Any]
+    """The runtime the TrainJob refers to: the very one that was given, or the copy that the job owns."""
     sources: Mapping[str, str]
     """Path in the TrainJob -> field of the request; what the platform adds is absent."""
     runtime_sources: Mapping[str, str]
@@ -104,7 +104,7 @@ def render(
     return Rendered(
         objects=tuple(each for each in (system, code, own, draft.value) if each is not None),
         trainjob=draft.value,
-        runtime=own if own is not None else dict(runtime),
+        runtime=own if own is not None else runtime,
         sources=draft.sources,
         runtime_sources=runtime_sources,
         problems=problems,

@@ -11,14 +11,17 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from astrago_trainer.core.platform import Platform, SystemScripts
+from astrago_trainer.core.platform import PLATFORM, Platform, SystemScripts
 from astrago_trainer.core.render.command import SYSTEM_PATH, literal
 from astrago_trainer.core.render.configmaps import code_volume
 from astrago_trainer.core.render.draft import Draft, Path
+from astrago_trainer.core.render.reporting import token_volume
 from astrago_trainer.core.render.runtime import NODE, RuntimeView, TemplateJob, objects_in
 from astrago_trainer.core.spec import JobSpec, Volume
 from astrago_trainer.core.spec.rules import (
     GIT_PATH,
+    PROGRESS_PATH,
+    PROGRESS_VOLUME,
     SCRIPTS_PATH,
     SCRIPTS_VOLUME,
     SHARED_MEMORY_PATH,
@@ -44,22 +47,31 @@ def put_pod_changes(
     code_name: str,
 ) -> None:
     """Add the pods' part to a TrainJob, one entry for each replicated job that runs user code."""
+    name = draft.value["metadata"]["name"]
     changes = [
         (job.name, pod)
         for job in runtime.training_jobs
-        if (pod := _pod(spec, job, scripts=scripts, code_name=code_name)).value
+        if (
+            pod := _pod(
+                spec,
+                job,
+                scripts=scripts,
+                code_name=code_name,
+                reporter=name if platform.progress_server else "",
+            )
+        ).value
     ]
-    for index, (name, pod) in enumerate(changes):
+    for index, (target, pod) in enumerate(changes):
         if platform.trainer_version == "2.1":
             entry: Path = ("spec", "podTemplateOverrides", index)
-            draft.put((*entry, "targetJobs", 0, "name"), name)
+            draft.put((*entry, "targetJobs", 0, "name"), target)
             draft.graft(entry, pod)
         else:
             patch: Path = ("spec", "runtimePatches", 0)
             if index == 0:
                 draft.put((*patch, "manager"), MANAGER)
             entry = (*patch, "trainingRuntimeSpec", "template", "spec", "replicatedJobs", index)
-            draft.put((*entry, "name"), name)
+            draft.put((*entry, "name"), target)
             draft.graft((*entry, "template", "spec", "template"), pod)
 
 
@@ -69,7 +81,12 @@ def tensorflow_variables(spec: JobSpec) -> dict[str, str]:
 
 
 def _pod(
-    spec: JobSpec, job: TemplateJob, *, scripts: SystemScripts | None, code_name: str
+    spec: JobSpec,
+    job: TemplateJob,
+    *,
+    scripts: SystemScripts | None,
+    code_name: str,
+    reporter: str,
 ) -> Draft:
     pod = Draft()
     _put_metadata(pod, spec)
@@ -85,6 +102,9 @@ def _pod(
         _put_own_volume(
             pod, SHARED_MEMORY_VOLUME, source, mount=(SHARED_MEMORY_PATH, None), of="shared_memory"
         )
+    if reporter:
+        mount = (PROGRESS_PATH, True)
+        _put_own_volume(pod, PROGRESS_VOLUME, token_volume(reporter), mount=mount, of=PLATFORM)
     _put_init_containers(pod, spec, job)
     return pod
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from astrago_trainer.core.platform import Platform
+from astrago_trainer.core.platform import PLATFORM, Platform
 from astrago_trainer.core.render.command import WORKING_DIR, Command, literal, working_dir
 from astrago_trainer.core.render.draft import Draft, Path
 from astrago_trainer.core.render.pods import tensorflow_variables
+from astrago_trainer.core.render.reporting import status_variables
 from astrago_trainer.core.render.resources import resources_of
 from astrago_trainer.core.render.runtime import NODE, RuntimeView, objects_in
 from astrago_trainer.core.spec import JobSpec
@@ -34,6 +35,7 @@ def put_trainer(
         source = "processes_per_node" if processes == spec.processes_per_node else ""
         draft.put((*_TRAINER, "numProcPerNode"), processes, source)
     _put_env(draft, spec, view, container)
+    _put_reporting(draft, spec, platform)
     _put_command(draft, spec, container, command)
     _put_resources(draft, spec, view, container)
 
@@ -129,6 +131,21 @@ def _put_env(draft: Draft, spec: JobSpec, view: RuntimeView, container: Json) ->
         reference = {"fieldPath": f"metadata.labels['{RESTART_LABEL}']"}
         attempt = {"name": "ASTRAGO_ATTEMPT", "valueFrom": {"fieldRef": reference}}
         draft.put((*place, draft.count(place)), attempt, "checkpoints")
+
+
+def _put_reporting(draft: Draft, spec: JobSpec, platform: Platform) -> None:
+    """The Trainer's own variables, so that transformers and the Kubeflow SDK report to us unchanged."""
+    if not platform.progress_server:
+        return
+    place: Path = (*_TRAINER, "env")
+    variables = status_variables(
+        platform.progress_server,
+        spec.namespace,
+        draft.value["metadata"]["name"],
+        ca_file=platform.progress_ca_file,
+    )
+    for name, value in variables.items():
+        draft.put((*place, draft.count(place)), {"name": name, "value": value}, PLATFORM)
 
 
 def _variables(spec: JobSpec, container: Json) -> set[str]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
 
 SCRIPTS_VOLUME, SCRIPTS_PATH = "train-script", "/workspace/scripts"
+PROGRESS_VOLUME, PROGRESS_PATH = "astrago-progress", "/var/run/secrets/astrago/progress"
 SHARED_MEMORY_VOLUME, SHARED_MEMORY_PATH = "dshm", "/dev/shm"  # noqa: S108 - the place, not a temporary file
 GIT_PATH = "/workspace/code"
 
@@ -191,6 +192,7 @@ def _volumes_do_not_collide(spec: JobSpec) -> Iterator[Broken]:
 
 
 def _own_mounts(spec: JobSpec) -> Iterator[tuple[str, str, str]]:
+    yield PROGRESS_VOLUME, PROGRESS_PATH, "the reporting of progress"
     if spec.code is not None and spec.code.git is None:
         yield SCRIPTS_VOLUME, SCRIPTS_PATH, "the posted code"
     if spec.code is not None and spec.code.git is not None:
