@@ -67,6 +67,35 @@ def test_a_script_runs_and_is_followed(url: str, train: Path) -> None:
         list(client.logs("a", rank=7))
 
 
+def test_the_server_searches_and_sends_what_matches_alone(url: str, tmp_path: Path) -> None:
+    """More matches than a page has, in two ranks, in the order of time and each once; in both forms."""
+    file = tmp_path / "many.py"
+    file.write_text("for n in range(2500):\n    print('hit', n)\n    print('miss', n)\n")
+    client = TrainerClient(url, namespace="found")
+    client.run(file, name="many", nodes=2, resources={"cpu": "500m", "memory": "64Mi"})
+    client.wait("many")
+
+    lines = list(client.logs("many", grep="^hit"))
+
+    async def again() -> list[str]:
+        async with AsyncTrainerClient(url, namespace="found") as other:
+            return [each.text async for each in other.logs("many", grep="^hit")]
+
+    assert len(lines) == 5000
+    for rank in (0, 1):
+        said = [each.text for each in lines if each.rank == rank]
+        assert said == [f"hit {n}" for n in range(2500)]
+    times = [each.time or 0.0 for each in lines]
+    assert times == sorted(times)
+    assert asyncio.run(again()) == [each.text for each in lines]
+    assert [each.text for each in client.logs("many", rank=1, tail=4, grep="hit")] == [
+        "hit 2498",
+        "hit 2499",
+    ]
+    with pytest.raises(Refused):
+        list(client.logs("many", grep="("))
+
+
 def test_jobs_are_submitted_previewed_listed_and_cloned(url: str) -> None:
     client = TrainerClient(url, namespace="second")
     code = {"inline": HELLO}

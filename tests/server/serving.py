@@ -20,6 +20,7 @@ from astrago_trainer.logs.layout import log_path
 from astrago_trainer.server.app import make_app, opened
 from astrago_trainer.server.context import Context
 from astrago_trainer.server.settings import ServerSettings
+from astrago_trainer.service.clock import Clock
 from astrago_trainer.service.effective import handle_of
 from astrago_trainer.service.identity import Identity, Role
 
@@ -91,10 +92,12 @@ def a_request(**fields: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def a_site(data: Path, engine: Engine | None = None, **settings: Any) -> AsyncIterator[Site]:
+async def a_site(
+    data: Path, engine: Engine | None = None, *, clock: Clock | None = None, **settings: Any
+) -> AsyncIterator[Site]:
     made = ServerSettings(data=data, **settings)
     fake = engine or FakeEngine(data=data / "fake")
-    async with asyncio.timeout(PATIENCE), opened(made, fake) as context:
+    async with asyncio.timeout(PATIENCE), opened(made, fake, clock=clock) as context:
         transport = httpx.ASGITransport(make_app(context), raise_app_exceptions=True)
         async with httpx.AsyncClient(
             transport=transport, base_url=HERE, timeout=PATIENCE
@@ -109,8 +112,8 @@ def bearer(token: str) -> dict[str, str]:
 class Process:
     """`astrago up` as people start it."""
 
-    def __init__(self, data: Path, **variables: str) -> None:
-        command = [sys.executable, "-m", "astrago_trainer", "up", "--port", "0"]
+    def __init__(self, data: Path, port: str = "0", **variables: str) -> None:
+        command = [sys.executable, "-m", "astrago_trainer", "up", "--port", port]
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith("ASTRAGO_")
         }
@@ -138,8 +141,8 @@ class Process:
 
 
 @contextmanager
-def a_process(data: Path, **variables: str) -> Iterator[Process]:
-    process = Process(data, **variables)
+def a_process(data: Path, port: str = "0", **variables: str) -> Iterator[Process]:
+    process = Process(data, port, **variables)
     try:
         yield process
     finally:

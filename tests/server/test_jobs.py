@@ -8,6 +8,7 @@ import json
 import pytest
 
 from astrago_trainer.core.lifecycle import Phase
+from astrago_trainer.manifests import parse_documents
 from tests.server.serving import JOBS, a_request, a_site
 
 
@@ -159,6 +160,7 @@ def test_a_preview_stores_nothing_and_is_what_runs(tmp_path):
             await site.submit(name="same")
             kept = (await site.client.get(f"{JOBS}/same/manifest")).json()
             assert kept["effective"][0] == shown["objects"][0]
+            assert kept["provenance"] == shown["provenance"]
             yaml = await site.client.get(f"{JOBS}/same/manifest?format=yaml")
             assert "kind: TrainJob" in yaml.text
 
@@ -223,9 +225,9 @@ def test_what_is_known_of_a_job(tmp_path):
 def test_what_the_engine_cannot_do_names_the_ability(tmp_path):
     async def story():
         async with a_site(tmp_path) as site:
+            site.engine.abilities = frozenset()
             answer = await site.client.get("/api/v1/nodes")
             assert (answer.status_code, answer.json()["ability"]) == (422, "nodes")
-            site.engine.abilities = frozenset()
             await site.running(name="hello")
             answer = await site.client.post(f"{JOBS}/hello:suspend")
             assert (answer.status_code, answer.json()["ability"]) == (422, "suspend")
@@ -292,5 +294,58 @@ def test_a_training_reports_by_the_contract_of_the_trainer(tmp_path):
             large = await site.client.post(path, content=b" " * 70_000)
             assert large.status_code == 413
             assert (await site.client.post(path, content=b"{")).status_code == 400
+
+    run(story())
+
+
+def test_a_job_is_told_again_for_another_door_and_is_the_same_job(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            request = a_request(name="hello", env=[{"name": "A", "value": "$(id) 'x'"}])
+            forms = {}
+            for form in ("cli", "curl", "python", "trainjob"):
+                answer = await site.client.post(
+                    f"{JOBS}:retell",
+                    params={"form": form, "server": "https://trainer.example"},
+                    json=request,
+                )
+                assert answer.status_code == 200, answer.text
+                assert answer.json()["form"] == form
+                forms[form] = answer.json()["text"]
+            assert "https://trainer.example/api/v1/namespaces/team/jobs" in forms["curl"]
+            body = json.loads(forms["curl"].partition("<<'EOF'\n")[2].rpartition("EOF")[0])
+            assert (await site.client.post(JOBS, json=body)).status_code == 201
+            manifest = (await site.client.get(f"{JOBS}/hello/manifest")).json()
+            assert manifest["spec"]["env"] == request["env"]
+            read = parse_documents(forms["trainjob"].encode(), "pasted")
+            assert read[-1]["spec"] == manifest["objects"][-1]["spec"]
+            for wrong in ({"form": "perl"}, {}, {"form": "cli", "server": "javascript:1"}):
+                answer = await site.client.post(f"{JOBS}:retell", params=wrong, json=request)
+                assert answer.status_code == 422, wrong
+
+    run(story())
+
+
+def test_a_form_is_offered_sizes_runtimes_and_a_sample_that_is_accepted(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            found = (await site.client.get("/api/v1/offers")).json()
+            assert found["presets"][0] == {
+                "name": "small",
+                "gpus": 1,
+                "cpu": "4",
+                "memory": "16Gi",
+            }
+            assert [each["name"] for each in found["frameworks"]] == [
+                "pytorch",
+                "tensorflow",
+                "horovod",
+            ]
+            known = (await site.client.get("/api/v1/runtimes")).json()["items"]
+            images = {each["name"]: each["image"] for each in known}
+            for each in found["frameworks"]:
+                assert images[each["runtime"]] == each["image"]
+            made = await site.client.post(JOBS, json=found["sample"])
+            assert made.status_code == 201, made.text
 
     run(story())

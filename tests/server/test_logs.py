@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+from dataclasses import replace
 
 import pytest
 
@@ -172,9 +174,17 @@ def test_a_stream_that_was_cut_goes_on_without_loss_or_repeat(tmp_path):
     asyncio.run(story())
 
 
-def test_later_attempts_go_on_in_the_same_stream(tmp_path):
-    from dataclasses import replace
+async def _restarted(site):
+    """The engine has begun the second attempt, and the service knows."""
+    handle = site.handle("hello")
+    effective, seen = site.engine._jobs[handle]
+    site.engine._set(handle, effective, replace(seen, attempt=1, max_restarts=3))
+    with site.service.subscribe() as news:
+        while site.service.get("team", "hello").job.attempt != 1:
+            await anext(news)
 
+
+def test_later_attempts_go_on_in_the_same_stream(tmp_path):
     async def story():
         async with a_site(tmp_path) as site:
             await site.running(name="hello")
@@ -183,11 +193,7 @@ def test_later_attempts_go_on_in_the_same_stream(tmp_path):
             while site.context.streams.total() < 1:
                 await asyncio.sleep(0)
             handle = site.handle("hello")
-            effective, seen = site.engine._jobs[handle]
-            site.engine._set(handle, effective, replace(seen, attempt=1, max_restarts=3))
-            with site.service.subscribe() as news:
-                while site.service.get("team", "hello").job.attempt != 1:
-                    await anext(news)
+            await _restarted(site)
             site.log("hello", 0, 1).write_text("try 1\n")
             site.engine.finish(handle)
             events = events_of((await reading).text)
@@ -332,5 +338,60 @@ def test_the_stream_of_a_namespace_feeds_a_list(tmp_path):
             assert set(kinds[1:-1]) == {"changed"}
             assert (await back)[0]["event"] == "resync"
             assert [each["event"] for each in events_of((await other).text)] == ["ready"]
+
+    asyncio.run(story())
+
+
+def test_lines_by_number_over_attempts_and_ranks(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            await site.running(name="hello")
+            site.log("hello", 0, 0).write_text("a\nb\n")
+            site.log("hello", 1, 0).write_text("c\n10%\r100%\n")
+            os.utime(site.log("hello", 1, 0), (2e9, 2e9))  # written later
+            site.log("hello", 0, 1).write_text("d\n")
+            handle = site.handle("hello")
+            await _restarted(site)
+            site.engine.finish(handle)
+            await site.until("hello", "Complete")
+
+            async def window(**parameters):
+                return (await site.client.get(f"{LOGS}/lines", params=parameters)).json()
+
+            whole = await window(first=0)
+            texts = [(each["attempt"], each["rank"], each["text"]) for each in whole["items"]]
+            assert texts == [
+                (0, 0, "a"),
+                (0, 0, "b"),
+                (0, 1, "c"),
+                (0, 1, "100%"),
+                (1, 0, "d"),
+            ]
+            assert (whole["total"], whole["is_over"], whole["ranks"]) == (5, True, [0, 1])
+            assert whole["attempts"] == [
+                {"attempt": 0, "first": 0, "total": 4},
+                {"attempt": 1, "first": 4, "total": 1},
+            ]
+            last = await window(first=-2, count=2)
+            assert (last["first"], [each["text"] for each in last["items"]]) == (3, ["100%", "d"])
+            one = await window(rank=1, attempt=0, first=1)
+            assert [each["text"] for each in one["items"]] == ["100%"]
+            around = await window(at="0:1:2", count=1)
+            assert (around["at"], around["items"][0]["text"]) == (3, "100%")
+            before = await window(first=0, until="0:0:2,0:1:0")
+            assert [each["text"] for each in before["items"]] == ["a"]
+
+            async def find(**parameters):
+                answer = await site.client.get(f"{LOGS}/hits", params=parameters)
+                return answer.status_code, answer.json()
+
+            assert await find(q="D", ignore_case=True) == (
+                200,
+                {"items": [{"line": 4, "attempt": 1, "rank": 0, "offset": 0}], "is_whole": True},
+            )
+            status, found = await find(q="[ac]|1..%", regex=True)
+            assert (status, [each["line"] for each in found["items"]]) == (200, [0, 2, 3])
+            assert (await find(q="[ac]"))[1]["items"] == []
+            assert (await find(q="(", regex=True))[0] == 422
 
     asyncio.run(story())

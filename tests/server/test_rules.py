@@ -18,6 +18,7 @@ BODIES = {
     },
     JOBS: a_request(name="another"),
     f"{JOBS}:preview": a_request(),
+    f"{JOBS}:retell": a_request(),
     f"{JOBS}/hello:clone": {},
     "/api/v1/tenants/team/members/bob": {"role": "viewer"},
     "/api/v1/tokens": {},

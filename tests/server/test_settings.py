@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from astrago_trainer.server.cluster import opened_cluster, read_tenants
 from astrago_trainer.server.notifying import read_notifications
 from astrago_trainer.server.settings import BadSettings, ServerSettings, read_settings
 
@@ -29,7 +31,9 @@ def test_the_command_line_comes_before_the_environment():
         ({"PORT": "http"}, "number"),
         ({"PORT": "70000"}, "65535"),
         ({"AUTH": "none"}, "off, tokens"),
-        ({"ENGINE": "docker"}, "local"),
+        ({"ENGINE": "docker"}, "local, kubernetes"),
+        ({"ENGINE": "kubernetes"}, "ASTRAGO_AUTH=tokens"),
+        ({"TRAINER": "2.0"}, "auto, 2.1, 2.2, 2.3"),
         ({"OIDC_ISSUER": "https://id.example"}, "ASTRAGO_AUTH=tokens"),
         ({"OIDC_ISSUER": "https://id.example", "AUTH": "tokens"}, "OIDC_AUDIENCE"),
         ({"OIDC_ISSUER": "http://id.example", "OIDC_AUDIENCE": "a", "AUTH": "tokens"}, "https"),
@@ -46,6 +50,42 @@ def test_beyond_loopback_with_tokens_is_fine():
         {"ASTRAGO_DATA": "/x", "ASTRAGO_HOST": "0.0.0.0", "ASTRAGO_AUTH": "tokens"}
     )
     assert not found.is_local_only
+
+
+def test_a_cluster_that_is_not_there_is_told_at_the_start(tmp_path, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    settings = ServerSettings(data=tmp_path, engine="kubernetes", auth="tokens")
+
+    async def start():
+        async with opened_cluster(settings):
+            raise AssertionError
+
+    with pytest.raises(BadSettings, match="Set KUBECONFIG"):
+        asyncio.run(start())
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("{", "JSON"),
+        ('{"quotas": {}}', "quotas"),
+        ('{"pod_security": "privileged"}', "baseline"),
+        ('{"networks": ["10.0.0.1/8"]}', "networks"),
+    ],
+)
+def test_a_file_of_tenants_is_checked(tmp_path, text, word):
+    path = tmp_path / "tenants.json"
+    path.write_text(text)
+    with pytest.raises(BadSettings, match=word):
+        read_tenants(path)
+
+
+def test_what_tenants_get_is_read_from_the_file(tmp_path):
+    path = tmp_path / "tenants.json"
+    path.write_text('{"quota": {"requests.cpu": "8"}, "networks": ["10.1.0.0/16"]}')
+    policy = read_tenants(path).policy()
+    assert (policy.quota, policy.networks) == ({"requests.cpu": "8"}, ("10.1.0.0/16",))
+    assert (read_tenants(None).policy().pod_security, policy.has_internet) == ("baseline", True)
 
 
 def test_every_setting_is_documented():

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from astrago_trainer.core.platform import Platform
 from astrago_trainer.engines.base import Engine
 from astrago_trainer.service.service import Service
 from astrago_trainer.service.settings import Settings
@@ -32,6 +33,9 @@ from tests.service.jobs import ANN, a_spec, until, until_gone, until_phase
 KEY = "the client's key"
 PATIENCE = 60.0
 """Seconds in which everything has to be in order again; an undisturbed one takes a fraction of one."""
+
+platform: Platform | None = None
+"""What jobs are rendered for; whoever has another one sets it first."""
 
 Scenario = Callable[[Service, Path], Awaitable[None]]
 
@@ -60,7 +64,7 @@ ACTIONS = {"submit": submit, "delete": delete}
 
 async def serve(data: Path, engine: Engine, scenario: Callable[[Service], Awaitable[None]]) -> None:
     async with asyncio.timeout(PATIENCE):
-        async with Service(Settings(data=data), engine) as service:
+        async with Service(Settings(data=data), engine, platform=platform) as service:
             await scenario(service)
 
 

@@ -18,6 +18,7 @@ from astrago_trainer.client.errors import Unavailable
 from astrago_trainer.client.models import Event, Job, Json, LogLine, LogQuery, Point, job_from_view
 from astrago_trainer.client.places import find_place, namespace_of
 from astrago_trainer.client.requests import request, script_request
+from astrago_trainer.client.searching import search_async, searches
 from astrago_trainer.client.session import (
     ANSWER_SECONDS,
     FIRST_PAUSE,
@@ -157,8 +158,15 @@ class AsyncTrainerClient:
         grep: str | None = None,
     ) -> AsyncIterator[LogLine]:
         query = LogQuery(rank, attempt, tail, grep)
+        namespace = await self.namespace()
+        if grep and not follow:
+            job = await self.get(name)
+            every = searches(namespace, name, query, nodes=job.nodes, framework=job.framework)
+            async for line in search_async(every, self._lines):
+                yield line
+            return
         matches = query.matcher()
-        call = calls.logs(await self.namespace(), name, query, follow=follow)
+        call = calls.logs(namespace, name, query, follow=follow)
         async for text in self._event_data(call) if follow else self._lines(call):
             line = answers.line_of(loads(text))
             if matches(line.text):

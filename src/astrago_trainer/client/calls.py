@@ -69,8 +69,7 @@ def part(namespace: str, name: str, what: str, **query: object) -> Call:
 
 
 def logs(namespace: str, name: str, wanted: LogQuery, *, follow: bool = False) -> Call:
-    """Without the pattern: the server searches rank by rank and for a limited time, and who reads here wants all
-    lines that match, in the order of time."""
+    """Without the pattern: see `search`."""
     query = {
         "format": "sse" if follow else "ndjson",
         "follow": "true" if follow else None,
@@ -81,8 +80,26 @@ def logs(namespace: str, name: str, wanted: LogQuery, *, follow: bool = False) -
     return Call("GET", f"{_job(namespace, name)}/logs{_query(query)}")
 
 
+def search(namespace: str, name: str, wanted: LogQuery, *, cursor: str, hits: int) -> Call:
+    """One page of the lines of one rank that match."""
+    query = {
+        "format": "ndjson",
+        "rank": wanted.rank,
+        "attempt": wanted.attempt,
+        "tail": None if cursor else wanted.tail,
+        "grep": wanted.grep,
+        "max_hits": hits,
+        "cursor": cursor,
+    }
+    return Call("GET", f"{_job(namespace, name)}/logs{_query(query)}")
+
+
 def stream(namespace: str) -> Call:
     return Call("GET", f"{_space(namespace)}/stream")
+
+
+def nodes() -> Call:
+    return Call("GET", "/api/v1/nodes")
 
 
 def tokens() -> Call:
@@ -98,6 +115,34 @@ def create_token(user: str | None, label: str, seconds: int | None) -> Call:
 
 def revoke_token(token: str) -> Call:
     return Call("DELETE", f"/api/v1/tokens/{quote(token, safe='')}")
+
+
+def tenants() -> Call:
+    return Call("GET", "/api/v1/tenants")
+
+
+def create_tenant(namespace: str, title: str) -> Call:
+    return Call("POST", "/api/v1/tenants", {"namespace": namespace, "title": title})
+
+
+def create_user(name: str) -> Call:
+    return Call("POST", "/api/v1/users", {"name": name})
+
+
+def members(namespace: str) -> Call:
+    return Call("GET", f"/api/v1/tenants/{quote(namespace, safe='')}/members")
+
+
+def set_member(namespace: str, user: str, role: str) -> Call:
+    return Call("PUT", _member(namespace, user), {"role": role})
+
+
+def remove_member(namespace: str, user: str) -> Call:
+    return Call("DELETE", _member(namespace, user))
+
+
+def _member(namespace: str, user: str) -> str:
+    return f"/api/v1/tenants/{quote(namespace, safe='')}/members/{quote(user, safe='')}"
 
 
 def _space(namespace: str) -> str:

@@ -79,7 +79,7 @@ class LogQuery(NamedTuple):
     tail: int | None = None
     """So many of the last lines of each rank."""
     grep: str | None = None
-    """A regular expression; looked for on this side."""
+    """A regular expression; the server looks for it, and while a job is followed this side does."""
 
     def matcher(self) -> Callable[[str], object]:
         return re.compile(self.grep).search if self.grep else lambda _: True

@@ -14,6 +14,7 @@ from astrago_trainer.client.errors import Unavailable
 from astrago_trainer.client.models import Event, Job, Json, LogLine, LogQuery, Point, job_from_view
 from astrago_trainer.client.places import find_place, namespace_of
 from astrago_trainer.client.requests import request, script_request
+from astrago_trainer.client.searching import search, searches
 from astrago_trainer.client.session import ANSWER_SECONDS, Session, TimeOver
 from astrago_trainer.client.sse import ServerEvent
 
@@ -150,6 +151,11 @@ class TrainerClient:
         written (a progress bar) comes with `is_ended` False and again, with the same offset, when it has changed.
         """
         query = LogQuery(rank, attempt, tail, grep)
+        if grep and not follow:
+            job = self.get(name)
+            every = searches(self.namespace, name, query, nodes=job.nodes, framework=job.framework)
+            yield from search(every, self._session.lines)
+            return
         matches = query.matcher()
         call = calls.logs(self.namespace, name, query, follow=follow)
         for text in _until_end(self._session.events(call)) if follow else self._session.lines(call):

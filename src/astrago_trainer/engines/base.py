@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from astrago_trainer.core.errors import AstragoError
 from astrago_trainer.core.lifecycle import Phase
@@ -24,6 +24,9 @@ class Ability(StrEnum):
 
     SUSPEND = "suspend"
     NODES = "nodes"
+    """`ListsNodes`."""
+    NAMESPACES = "namespaces"
+    """`MakesNamespaces`: a tenant needs something outside the database before its first job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,64 @@ class Observation:
 GONE = Observation(None)
 
 
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """What is counted of a node."""
+
+    cpu: float = 0.0
+    """Cores."""
+    memory: int = 0
+    """Bytes."""
+    gpus: int = 0
+
+    def __add__(self, other: Amounts) -> Amounts:
+        return Amounts(self.cpu + other.cpu, self.memory + other.memory, self.gpus + other.gpus)
+
+    def __sub__(self, other: Amounts) -> Amounts:
+        """What is left; never less than nothing."""
+        return Amounts(
+            max(self.cpu - other.cpu, 0.0),
+            max(self.memory - other.memory, 0),
+            max(self.gpus - other.gpus, 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShare:
+    """What one job has of a node."""
+
+    namespace: str
+    job: str
+    pods: int
+    amounts: Amounts
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A machine that jobs run on. Unknown texts are empty."""
+
+    name: str
+    is_ready: bool
+    capacity: Amounts
+    """What pods can have of it."""
+    used: Amounts
+    """What is promised to pods, those of jobs and others."""
+    instance_type: str = ""
+    zone: str = ""
+    capacity_type: str = ""
+    """`on-demand`, `spot`."""
+    architecture: str = ""
+    os_image: str = ""
+    gpu_type: str = ""
+    remarks: tuple[str, ...] = ()
+    """What keeps pods away: taints, `unschedulable`."""
+    shares: tuple[NodeShare, ...] = ()
+
+    @property
+    def free(self) -> Amounts:
+        return self.capacity - self.used
+
+
 class Engine(Protocol):
     """Runs effective objects."""
 
@@ -146,6 +207,27 @@ class Engine(Protocol):
 
     def logs(self, handle: Handle) -> Path:
         """The folder that `astrago_trainer.logs` reads; it need not be there yet."""
+        ...
+
+
+@runtime_checkable
+class ListsNodes(Protocol):
+    """An engine with the ability `nodes`."""
+
+    async def nodes(self) -> list[Node]:
+        """As they are now, by name."""
+        ...
+
+
+@runtime_checkable
+class MakesNamespaces(Protocol):
+    """An engine with the ability `namespaces`."""
+
+    async def make_namespace(self, namespace: str) -> None:
+        """Makes sure that the tenant's namespace is there with all a tenant needs; the same call twice is fine.
+
+        Raises EngineRejected for one that exists and is somebody else's.
+        """
         ...
 
 

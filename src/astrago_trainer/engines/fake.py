@@ -16,9 +16,11 @@ from astrago_trainer.engines.base import (
     GONE,
     Ability,
     Effective,
+    EngineRejected,
     EngineUnavailable,
     Event,
     Handle,
+    Node,
     Observation,
     Pod,
     PodPhase,
@@ -47,6 +49,12 @@ class FakeEngine:
     calls: list[tuple[str, Handle]] = field(default_factory=list)
     data: Path = Path("fake")
     """Where logs would be."""
+    machines: list[Node] = field(default_factory=list)
+    """What `nodes` answers."""
+    namespaces: list[str] = field(default_factory=list)
+    """That were made, in their order."""
+    taken: frozenset[str] = frozenset()
+    """Namespaces that are somebody else's."""
     _jobs: dict[Handle, tuple[Effective, Observation]] = field(default_factory=dict)
     _listeners: set[asyncio.Queue[Handle]] = field(default_factory=set)
 
@@ -77,6 +85,15 @@ class FakeEngine:
                 yield await queue.get()
         finally:
             self._listeners.discard(queue)
+
+    async def nodes(self) -> list[Node]:
+        return list(self.machines)
+
+    async def make_namespace(self, namespace: str) -> None:
+        async with _Call(self, "make_namespace", Handle(namespace, "", "")):
+            if namespace in self.taken:
+                raise EngineRejected(f"the namespace {namespace} is somebody else's")
+            self.namespaces.append(namespace)
 
     def logs(self, handle: Handle) -> Path:
         return self.data / handle.namespace / f"{handle.name}-{handle.uid}"

@@ -70,7 +70,8 @@ class Deliverer:
         count = 0
         while started := await self._start_due():
             count += started
-            await asyncio.wait(self._sending, return_when=asyncio.FIRST_COMPLETED)
+            if self._sending:  # the first may have ended while the last was claimed
+                await asyncio.wait(self._sending, return_when=asyncio.FIRST_COMPLETED)
         if self._sending:
             await asyncio.wait(self._sending)
             count += await self.step()

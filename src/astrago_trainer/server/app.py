@@ -7,15 +7,19 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from astrago_trainer.catalogue import default_platform
 from astrago_trainer.core.errors import AstragoError, InvalidRequest, Problem
+from astrago_trainer.core.platform import Platform
 from astrago_trainer.engines.base import Engine
 from astrago_trainer.logs.follow import LogHub
-from astrago_trainer.server import openapi, rules
+from astrago_trainer.server import openapi, page, rules
 from astrago_trainer.server.collecting import Collector
 from astrago_trainer.server.context import Context
 from astrago_trainer.server.edge import App, Edge
@@ -34,6 +38,7 @@ from astrago_trainer.server.routes import (
 )
 from astrago_trainer.server.settings import ServerSettings
 from astrago_trainer.server.watching import JobWatch
+from astrago_trainer.service.clock import Clock
 from astrago_trainer.service.identity import SYSTEM
 from astrago_trainer.service.service import Service
 from astrago_trainer.service.settings import Settings
@@ -47,22 +52,37 @@ ROUTERS: tuple[APIRouter, ...] = (
     reporting.router,
     offers.router,
     people.router,
+    page.router,
 )
 ADMIN_TOKEN = "admin-token"  # noqa: S105 - the name of a file
 _log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def opened(settings: ServerSettings, engine: Engine | None = None) -> AsyncIterator[Context]:
-    """A server without its port; closed in the opposite order. Jobs go on afterwards."""
+async def opened(
+    settings: ServerSettings,
+    engine: Engine | None = None,
+    *,
+    address: str = "",
+    clock: Clock | None = None,
+) -> AsyncIterator[Context]:
+    """A server without its port; closed in the opposite order. Jobs go on afterwards.
+
+    `address` is where it listens, for jobs on this machine.
+    """
     async with AsyncExitStack() as stack:
-        if engine is None:
-            engine = await stack.enter_async_context(_engine(settings))
+        runs, platform = (
+            (engine, None)
+            if engine is not None
+            else await stack.enter_async_context(_engine(settings))
+        )
         notifications = read_notifications(settings.notify)
         service = await stack.enter_async_context(
             Service(
-                Settings(data=settings.data, database=settings.database),
-                engine,
+                Settings(data=settings.data, database=settings.database, job_key=settings.job_key),
+                runs,
+                platform=_listening(platform or default_platform(), settings, address),
+                clock=clock,
                 targets=notifications.targets_of,
             )
         )
@@ -81,7 +101,7 @@ async def opened(settings: ServerSettings, engine: Engine | None = None) -> Asyn
         yield Context(settings, service, _gate(settings, service), hub, watch, collector)
 
 
-def make_app(context: Context) -> App:
+def make_app(context: Context, page_folder: Path = page.BUILT) -> App:
     """The ASGI application."""
     app = FastAPI(
         title="Astrago Trainer",
@@ -98,6 +118,7 @@ def make_app(context: Context) -> App:
         },
     )
     app.state.context = context
+    app.state.page = page_folder
     for router in ROUTERS:
         app.include_router(router)
     document: list[Response] = []
@@ -160,11 +181,18 @@ async def _answer_validation(request: Request, error: Exception) -> Response:
 
 
 @asynccontextmanager
-async def _engine(settings: ServerSettings) -> AsyncIterator[Engine]:
+async def _engine(settings: ServerSettings) -> AsyncIterator[tuple[Engine, Platform | None]]:
+    """The engine, and the platform where that follows from what the engine finds."""
     if settings.engine == "fake":
         from astrago_trainer.engines.fake import FakeEngine
 
-        yield FakeEngine(data=settings.data / "fake")
+        yield FakeEngine(data=settings.data / "fake"), None
+        return
+    if settings.engine == "kubernetes":
+        from astrago_trainer.server.cluster import opened_cluster
+
+        async with opened_cluster(settings) as found:
+            yield found
         return
     from astrago_trainer.engines.local.engine import LocalEngine
     from astrago_trainer.environments import images_here
@@ -173,21 +201,30 @@ async def _engine(settings: ServerSettings) -> AsyncIterator[Engine]:
     if settings.warm and engine.pool is not None:
         await engine.pool.warm_up(engine.images.default)
     try:
-        yield engine
+        yield engine, None
     finally:
         if engine.pool is not None:
             await engine.pool.close()
+
+
+def _listening(platform: Platform, settings: ServerSettings, address: str) -> Platform:
+    """The platform, with where its jobs report to. Pods of a cluster need an address that somebody has named."""
+    return replace(
+        platform,
+        progress_server=settings.job_url or (address if settings.engine == "local" else ""),
+        progress_ca_file=settings.job_ca_file,
+    )
 
 
 def _gate(settings: ServerSettings, service: Service) -> Gate:
     if not settings.has_auth:
         return Loopback(settings.host)
     if not settings.oidc_issuer:
-        return Tokens(service.access)
+        return Tokens(service.access, job_of=service.verify_job)
     from astrago_trainer.server.oidc import Issuer
 
     issuer = Issuer(settings.oidc_issuer, settings.oidc_audience, claim=settings.oidc_claim)
-    return Tokens(service.access, issuer)
+    return Tokens(service.access, issuer, service.verify_job)
 
 
 async def _first_administrator(service: Service, settings: ServerSettings) -> None:

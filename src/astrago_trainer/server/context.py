@@ -13,6 +13,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from astrago_trainer.logs.follow import LogHub
+from astrago_trainer.logs.numbered import LineIndexes
 from astrago_trainer.server.collecting import Collector
 from astrago_trainer.server.counting import Counters
 from astrago_trainer.server.gate import Gate
@@ -59,6 +60,7 @@ class Context:
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is told to stop: streams end."""
     searches: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SEARCHES_AT_ONCE))
+    line_indexes: LineIndexes = field(default_factory=LineIndexes)
     sign_ups: Allowance = field(default_factory=lambda: Allowance(30, 60.0))
     """Of all callers together: whoever signs up is nobody yet, so there is nobody to count by."""
     streams: Counter[str] = field(default_factory=Counter)

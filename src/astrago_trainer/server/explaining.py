@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from signal import SIGKILL, SIGTERM
 from typing import Any
 
 from astrago_trainer.core.lifecycle import MEANINGS, Phase
@@ -11,13 +12,15 @@ from astrago_trainer.service.view import time_to_text
 from astrago_trainer.store.jobs import Attempt, Event, Job, PodRow
 
 SHOWN_EVENTS = 10
+_ENDED_BY_OTHERS = (128 + SIGKILL, 128 + SIGTERM)
 
 
 def explain(
     job: Job, pods: Sequence[PodRow], attempts: Sequence[Attempt], events: Sequence[Event]
 ) -> dict[str, Any]:
     phase = Phase(job.phase)
-    causes = [_cause(job, pod) for pod in pods if pod.exit_code or pod.phase == "Failed"]
+    failed = [pod for pod in pods if pod.exit_code or pod.phase == "Failed"]
+    causes = [_cause(job, pod) for pod in sorted(failed, key=_blame)]
     return {
         "name": job.name,
         "namespace": job.namespace,
@@ -68,6 +71,13 @@ def pod_view(job: Job, pod: PodRow) -> dict[str, Any]:
         "exit_code": pod.exit_code,
         "reason": pod.reason,
     }
+
+
+def _blame(pod: PodRow) -> int:
+    """Who failed by itself comes first: the others are ended then, and have these codes or none."""
+    if not pod.exit_code:
+        return 2
+    return 1 if pod.exit_code in _ENDED_BY_OTHERS and pod.reason != "OOMKilled" else 0
 
 
 def _cause(job: Job, pod: PodRow) -> dict[str, Any]:

@@ -7,7 +7,7 @@ browser reaches it too, so the request must be for this machine (DNS rebinding) 
 from __future__ import annotations
 
 import getpass
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ from astrago_trainer.server.problems import forbidden, unauthenticated
 from astrago_trainer.server.settings import is_loopback
 from astrago_trainer.service.access import PREFIX, Access
 from astrago_trainer.service.identity import Identity
+from astrago_trainer.service.job_tokens import PREFIX as JOB_PREFIX
 
 MAX_TOKEN = 8192
 """Bytes; tokens of issuers that put groups into them have some thousands."""
@@ -77,9 +78,15 @@ class Loopback:
 class Tokens:
     """Bearer tokens: ours, and where an issuer is named, its."""
 
-    def __init__(self, access: Access, issuer: Verifier | None = None) -> None:
+    def __init__(
+        self,
+        access: Access,
+        issuer: Verifier | None = None,
+        job_of: Callable[[str], Identity | None] = lambda _: None,
+    ) -> None:
         self._access = access
         self._issuer = issuer
+        self._job_of = job_of
 
     def check_origin(self, method: str, headers: Headers) -> None:
         """A page cannot send a token that it does not have; there are no cookies."""
@@ -99,6 +106,8 @@ class Tokens:
     async def _owner(self, token: str) -> Identity | None:
         if not token or len(token) > MAX_TOKEN:
             return None
+        if token.startswith(JOB_PREFIX):
+            return self._job_of(token)
         if token.startswith(PREFIX):
             return self._access.verify(token)
         user = await self._issuer.user_of(token) if self._issuer is not None else None

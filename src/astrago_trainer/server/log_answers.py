@@ -10,7 +10,7 @@ import asyncio
 import codecs
 import json
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import Literal, Protocol
@@ -303,6 +303,21 @@ class Pattern:
     max_hits: int
 
 
+@asynccontextmanager
+async def a_search(context: Context) -> AsyncGenerator[None, None]:
+    """A place among the searches that go on at a time; raises ApiError when there is none for long."""
+    try:
+        async with asyncio.timeout(SEARCH_WAIT_SECONDS):
+            await context.searches.acquire()
+    except TimeoutError:
+        detail = "too many searches are going on; try again."
+        raise ApiError(429, "too-many", detail, headers={"retry-after": "5"}) from None
+    try:
+        yield
+    finally:
+        context.searches.release()
+
+
 async def searched(
     context: Context, form: Format, found: Sequence[LogPlace], begin: Sequence[int], what: Pattern
 ) -> list[bytes]:
@@ -310,17 +325,9 @@ async def searched(
     parts = []
     encoder = _encoder(form, found, begin)
     for place, start in zip(found, begin, strict=True):
-        try:
-            async with asyncio.timeout(SEARCH_WAIT_SECONDS):
-                await context.searches.acquire()
-        except TimeoutError:
-            detail = "too many searches are going on; try again."
-            raise ApiError(429, "too-many", detail, headers={"retry-after": "5"}) from None
-        try:
-            hits = await asyncio.to_thread(_search, place, start, what)
-        finally:
-            context.searches.release()
-        lines = [MergedLine(place.pod, place.container, each, 0.0) for each in _shown(hits)]
+        async with a_search(context):
+            hits, timed = await asyncio.to_thread(_search, place, start, what)
+        lines = [MergedLine(place.pod, place.container, line, when) for when, line in timed]
         parts.append(encoder.encode(lines) + encoder.finish())
         if form != "text":
             how_far = {
@@ -334,8 +341,12 @@ async def searched(
     return parts
 
 
-def _search(place: LogPlace, start: int, what: Pattern) -> Found:
-    return LogFile(place.path).search(
+def _search(
+    place: LogPlace, start: int, what: Pattern
+) -> tuple[Found, Sequence[tuple[float, Line]]]:
+    """What was found, and its lines with their times: who asks for several ranks puts them in order."""
+    log = LogFile(place.path)
+    found = log.search(
         what.text,
         start=start,
         ignore_case=what.ignore_case,
@@ -343,6 +354,7 @@ def _search(place: LogPlace, start: int, what: Pattern) -> Found:
         after=what.after,
         max_hits=what.max_hits,
     )
+    return found, list(log.timed(_shown(found)))
 
 
 def _shown(found: Found) -> Iterator[Line]:

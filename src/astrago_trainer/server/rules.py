@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
+from astrago_trainer.server.page import PATHS as PAGE_PATHS
 from astrago_trainer.server.problems import forbidden, unauthenticated
 from astrago_trainer.service.errors import NotFound
 from astrago_trainer.service.identity import Identity, Role
@@ -39,6 +40,8 @@ class Rule:
     role: Role = Role.VIEWER
     takes_all: bool = False
     """`-` may stand for all namespaces, for administrators of the installation."""
+    takes_job: bool = False
+    """The running job itself may, for itself."""
 
 
 _ANYBODY = Rule(Where.ANYBODY)
@@ -60,6 +63,7 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("GET", "/readyz"): _ANYBODY,
         ("GET", "/metrics"): _ANYBODY,
         ("GET", "/openapi.json"): _ANYBODY,
+        **{("GET", path): _ANYBODY for path in PAGE_PATHS},  # holds nothing of anybody
         ("POST", "/api/trainjob/create"): Rule(Where.REQUEST, Role.MEMBER),
         ("GET", "/api/trainjob/{trainjob_name}/status"): Rule(Where.REQUEST, Role.VIEWER),
         ("GET", "/api/trainjob/{trainjob_name}/logs"): Rule(Where.REQUEST, Role.VIEWER),
@@ -67,6 +71,7 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("POST", JOBS): _CHANGE,
         ("GET", JOBS): _READ_ALL,
         ("POST", JOBS + ":preview"): _CHANGE,
+        ("POST", JOBS + ":retell"): _CHANGE,
         ("GET", JOB): _READ,
         ("DELETE", JOB): _CHANGE,
         ("POST", JOB + ":suspend"): _CHANGE,
@@ -74,6 +79,8 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("POST", JOB + ":restart"): _CHANGE,
         ("POST", JOB + ":clone"): _CHANGE,
         ("GET", JOB + "/logs"): _READ,
+        ("GET", JOB + "/logs/lines"): _READ,
+        ("GET", JOB + "/logs/hits"): _READ,
         ("GET", JOB + "/events"): _READ,
         ("GET", JOB + "/metrics"): _READ,
         ("GET", JOB + "/pods"): _READ,
@@ -81,11 +88,13 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("GET", JOB + "/checkpoints"): _READ,
         ("GET", JOB + "/manifest"): _READ,
         ("GET", "/api/v1/namespaces/{namespace}/stream"): _READ_ALL,
-        ("POST", STATUS): _CHANGE,
+        ("POST", STATUS): Rule(Where.NAMESPACE, Role.MEMBER, takes_job=True),
         ("GET", "/api/v1/runtimes"): _SIGNED_IN,
         ("GET", "/api/v1/runtimes/{name}"): _SIGNED_IN,
         ("GET", "/api/v1/nodes"): _SIGNED_IN,
+        ("GET", "/api/v1/offers"): _SIGNED_IN,
         ("GET", "/api/v1/whoami"): _SIGNED_IN,
+        ("GET", "/api/v1/sign-in"): _ANYBODY,
         # Whether somebody may sign up is a setting, and who comes in that way is nobody yet.
         ("POST", "/api/v1/signup"): _ANYBODY,
         ("GET", "/api/v1/tokens"): _SIGNED_IN,
@@ -96,6 +105,7 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("GET", MEMBERS): _GOVERN,
         ("PUT", MEMBERS + "/{user}"): _GOVERN,
         ("DELETE", MEMBERS + "/{user}"): _GOVERN,
+        ("GET", "/api/v1/users"): _ADMIN,
         ("POST", "/api/v1/users"): _ADMIN,
         # Of one namespace for its administrators, of everything for those of the installation.
         ("GET", "/api/v1/audit"): Rule(Where.REQUEST, Role.ADMINISTRATOR),
@@ -109,6 +119,10 @@ def check(rule: Rule, identity: Identity | None, namespace: str | None, job: str
         return
     if identity is None:
         raise unauthenticated("this needs a token: Authorization: Bearer …")
+    if identity.job is not None:
+        if rule.takes_job and identity.job == (namespace, job):
+            return
+        raise forbidden("this token is a running job's: it reports the progress of that job alone.")
     if rule.where is Where.INSTALLATION and not identity.is_administrator:
         raise forbidden("this is for administrators of the installation.")
     if rule.where is Where.NAMESPACE:

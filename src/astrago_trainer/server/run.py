@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -18,6 +19,9 @@ from astrago_trainer.server.settings import BadSettings, ServerSettings, open_fi
 
 DRAIN_SECONDS = 10
 KEEP_ALIVE_SECONDS = 30
+SEND_BUFFER = 1 << 19
+NEW_OBJECTS = 20_000
+"""After which the youngest are looked at; a few MB at most."""
 
 
 def run_server(
@@ -26,8 +30,23 @@ def run_server(
     """Until SIGTERM or SIGINT. Raises BadSettings and StoreError, which say what to do."""
     import uvloop
 
+    def ready(address: str) -> None:
+        calm_collector()
+        on_ready(address)
+
     open_file_limit(settings.max_connections)
-    uvloop.run(serve(settings, on_ready=on_ready))
+    uvloop.run(serve(settings, on_ready=ready))
+
+
+def calm_collector() -> None:
+    """Python's collector looks at all that was loaded again and again, a third of the time of a submit.
+
+    What there is at the start stays to the end, so it is never looked at; and a request makes thousands of objects
+    that go without its help, so it comes after more of them.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(NEW_OBJECTS, 20, 20)
 
 
 async def serve(
@@ -39,7 +58,8 @@ async def serve(
     """`on_ready` is told the address when requests are answered."""
     listener = listen(settings)
     with contextlib.closing(listener):
-        async with opened(settings, engine) as context:
+        address = _address(listener)
+        async with opened(settings, engine, address=address) as context:
             config = uvicorn.Config(
                 make_app(context),
                 http=bounded_by(settings),
@@ -51,9 +71,7 @@ async def serve(
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=DRAIN_SECONDS,
             )
-            host, port = listener.getsockname()[:2]
-            shown = f"[{host}]" if ":" in host else host
-            server = Server(config, context, lambda: on_ready(f"http://{shown}:{port}"))
+            server = Server(config, context, lambda: on_ready(address))
             await server.serve(sockets=[listener])
 
 
@@ -89,12 +107,20 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(number)
 
 
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 def listen(settings: ServerSettings) -> socket.socket:
     """The port, taken before anything is opened: two servers by mistake must not meet in the data folder."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit it. The kernel would keep up to 4 MB for each client that does not read, and hundreds of
+        # them would use up what it has for all connections of the machine.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         listener.bind((settings.host.strip("[]"), settings.port))
     except OSError as error:
         listener.close()

@@ -245,6 +245,19 @@ class PreviewBody(BaseModel):
     provenance: dict[str, str]
 
 
+class Retold(BaseModel):
+    """A job told again for another door; the text can be pasted as it is."""
+
+    model_config = _example(
+        form="cli",
+        text="astrago apply --server http://127.0.0.1:8000 --namespace user-123 -f - <<'EOF'\n"
+        "framework: pytorch\ncommand: echo hello\nEOF\n",
+    )
+
+    form: Literal["cli", "curl", "python", "trainjob"]
+    text: str
+
+
 class EventBody(BaseModel):
     number: int
     time: Time
@@ -326,6 +339,87 @@ class Pods(BaseModel):
     )
 
     items: list[PodBody]
+
+
+class LogLine(BaseModel):
+    attempt: int
+    rank: int
+    offset: int
+    next: int
+    time: float
+    text: str
+    ended: bool
+    cut: bool
+    """It is longer, and this is its beginning."""
+
+
+class LogAttempt(BaseModel):
+    attempt: int
+    first: int
+    """The number of its first line."""
+    total: int
+
+
+class LogWindow(BaseModel):
+    """Some of the lines, by their number in the order of time."""
+
+    model_config = _example(
+        run=1,
+        total=1000000,
+        first=0,
+        at=None,
+        until="0:0:6",
+        is_over=True,
+        ranks=[0],
+        containers=["node"],
+        attempts=[{"attempt": 0, "first": 0, "total": 1000000}],
+        items=[
+            {
+                "attempt": 0,
+                "rank": 0,
+                "offset": 0,
+                "next": 6,
+                "time": 1763208000.0,
+                "text": "hello",
+                "ended": True,
+                "cut": False,
+            }
+        ],
+    )
+
+    run: int
+    total: int
+    first: int
+    """The number of the first of the items, from 0."""
+    at: int | None
+    """The number of the line that was asked for by its place."""
+    until: str
+    """Where counting stopped: send it back to count the same lines again, or as a cursor to hear what came later."""
+    is_over: bool
+    """Nothing more will come."""
+    ranks: list[int]
+    containers: list[str]
+    attempts: list[LogAttempt]
+    items: list[LogLine]
+
+
+class LogHit(BaseModel):
+    line: int
+    attempt: int
+    rank: int
+    offset: int
+
+
+class LogHits(BaseModel):
+    """Lines in which something was found, by their number."""
+
+    model_config = _example(
+        items=[{"line": 12, "attempt": 0, "rank": 1, "offset": 480}], is_whole=True
+    )
+
+    items: list[LogHit]
+    is_whole: bool
+    """False: there may be more; the search stopped at its limit of hits or of time."""
 
 
 class Cause(BaseModel):
@@ -414,6 +508,7 @@ class Manifest(BaseModel):
         runtime={},
         objects=[],
         effective=[],
+        provenance={"/0/spec/replicatedJobs/0/template/spec/completions": "form: nodes"},
     )
 
     digest: str
@@ -421,6 +516,8 @@ class Manifest(BaseModel):
     runtime: dict[str, Any]
     objects: list[dict[str, Any]]
     effective: list[dict[str, Any]]
+    provenance: dict[str, str]
+    """JSON pointer of each leaf of `effective` -> who set it; empty where that cannot be told any more."""
 
 
 class RuntimeBody(BaseModel):
@@ -454,12 +551,109 @@ class RuntimeWithManifest(RuntimeBody):
     manifest: dict[str, Any]
 
 
+class PresetBody(BaseModel):
+    name: str
+    gpus: int
+    cpu: str
+    memory: str
+
+
+class FrameworkBody(BaseModel):
+    name: Literal["pytorch", "tensorflow", "horovod"]
+    runtime: str
+    """What a job without one runs on."""
+    image: str
+    """What a job without one runs."""
+
+
+class Offers(BaseModel):
+    """What a form for a new job begins with."""
+
+    model_config = _example(
+        presets=[{"name": "small", "gpus": 1, "cpu": "4", "memory": "16Gi"}],
+        frameworks=[
+            {
+                "name": "pytorch",
+                "runtime": "pytorch-simple",
+                "image": "pytorch/pytorch:2.2.2-cuda11.8-cudnn8-runtime",
+            }
+        ],
+        trainer_version="2.1",
+        default_ttl_seconds=86400,
+        sample={"framework": "pytorch", "nodes": 2, "code": {"inline": "print('hello')\n"}},
+    )
+
+    presets: list[PresetBody]
+    """Sizes of a node, by name."""
+    frameworks: list[FrameworkBody]
+    trainer_version: str
+    default_ttl_seconds: int
+    sample: dict[str, Any]
+    """A request that runs anywhere."""
+
+
+class AmountsBody(BaseModel):
+    cpu: float
+    """Cores."""
+    memory: int
+    """Bytes."""
+    gpus: int
+
+
+class NodeJob(AmountsBody):
+    """What a job has of a node; those of other tenants are one entry without their names."""
+
+    namespace: str | None
+    name: str
+    pods: int
+
+
+_AMOUNTS = {"cpu": 8.0, "memory": 34359738368, "gpus": 1}
+_NODE = {
+    "name": "node-1",
+    "ready": True,
+    "instance_type": "g6e.48xlarge",
+    "zone": "ap-northeast-2a",
+    "capacity_type": "on-demand",
+    "architecture": "amd64",
+    "os_image": "Debian GNU/Linux 12",
+    "gpu_type": "",
+    "gpus": 1,
+    "capacity": _AMOUNTS,
+    "used": {"cpu": 0.0, "memory": 0, "gpus": 0},
+    "free": _AMOUNTS,
+    "remarks": [],
+    "jobs": [],
+}
+
+
+class NodeBody(BaseModel):
+    model_config = _example(**_NODE)
+
+    name: str
+    ready: bool
+    instance_type: str
+    zone: str
+    capacity_type: str
+    architecture: str
+    os_image: str
+    gpu_type: str
+    gpus: int | None
+    """None where a node has none."""
+    capacity: AmountsBody
+    used: AmountsBody
+    free: AmountsBody
+    remarks: list[str]
+    """What keeps pods away."""
+    jobs: list[NodeJob]
+
+
 class Nodes(BaseModel):
-    """The nodes that an engine has."""
+    """The machines that jobs run on."""
 
-    model_config = _example(items=[{"name": "node-1"}])
+    model_config = _example(items=[_NODE])
 
-    items: list[dict[str, Any]]
+    items: list[NodeBody]
 
 
 class WhoAmI(BaseModel):
@@ -482,6 +676,24 @@ class WhoAmI(BaseModel):
     abilities: list[str]
     version: str
     sign_up: Literal["off", "open"]
+
+
+class OidcClient(BaseModel):
+    """What a public client of OpenID Connect needs; it has no secret, and proves itself by PKCE."""
+
+    issuer: str
+    client_id: str
+
+
+class SignIn(BaseModel):
+    """How somebody can come in."""
+
+    model_config = _example(
+        sign_up="off", oidc={"issuer": "https://login.example.com", "client_id": "astrago"}
+    )
+
+    sign_up: Literal["off", "open"]
+    oidc: OidcClient | None
 
 
 class SecretToken(BaseModel):
@@ -547,7 +759,16 @@ class TenantBody(BaseModel):
 
 
 class TenantList(BaseModel):
+    model_config = _example(
+        items=[
+            {"namespace": "team-a", "title": "Team A", "created_at": "2026-11-15T12:00:00.000Z"}
+        ],
+        quota={"requests.cpu": "64", "requests.nvidia.com/gpu": "8"},
+    )
+
     items: list[TenantBody]
+    quota: dict[str, str]
+    """What each may ask for at most, as `spec.hard` of its ResourceQuota; empty: no ceiling."""
 
 
 class MemberBody(BaseModel):
@@ -567,6 +788,18 @@ class UserBody(BaseModel):
 
     name: str
     is_administrator: bool
+
+
+class UserWithRoles(UserBody):
+    model_config = _example(
+        name="user123", is_administrator=False, roles={"user-123": "administrator"}
+    )
+
+    roles: dict[str, str]
+
+
+class UserList(BaseModel):
+    items: list[UserWithRoles]
 
 
 class AuditBody(BaseModel):

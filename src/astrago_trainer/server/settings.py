@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from astrago_trainer.core.errors import AstragoError
+from astrago_trainer.core.platform import TRAINER_VERSIONS
 
 PREFIX = "ASTRAGO_"
 
@@ -32,7 +33,13 @@ class ServerSettings:
     port: int = 8000
     """0 takes a free one."""
     engine: str = "local"
-    """local."""
+    """local, or kubernetes: the cluster of KUBECONFIG, of the server's own pod, or of ~/.kube/config."""
+    kube_context: str = ""
+    """The context of the kubeconfig; default: its current one."""
+    trainer: str = "auto"
+    """Release of the cluster's Kubeflow Trainer: 2.1, 2.2, 2.3, or auto: read off its schema at the start."""
+    tenants: Path | None = None
+    """A JSON file that says what a tenant's namespace holds; see docs/server.md."""
     auth: str = "off"
     """off (loopback and local engine only), or tokens: bearer tokens, and OIDC where an issuer is named."""
     oidc_issuer: str = ""
@@ -43,6 +50,12 @@ class ServerSettings:
     """The claim that names the user. Another one only if the issuer lets nobody choose it freely."""
     signup: str = "off"
     """off, or open: POST /api/v1/signup makes a user and a namespace."""
+    job_url: str = ""
+    """Where pods reach this server to report progress. Default: its own address on the local engine, none elsewhere."""
+    job_ca_file: str = ""
+    """In the pods: the certificate of that address's authority, where their system does not know it."""
+    job_key: Path | None = None
+    """The file with the key of jobs' tokens; servers that share a database share it."""
     warm: str = ""
     """Modules that processes of the local engine have imported before a job comes, for example torch."""
     notify: Path | None = None
@@ -94,9 +107,15 @@ def check_settings(settings: ServerSettings) -> None:
     _one_of("auth", settings.auth, ("off", "tokens"))
     _one_of("signup", settings.signup, ("off", "open"))
     _one_of("log", settings.log, ("auto", "json", "text"))
-    if settings.engine not in ("local", "fake"):
+    _one_of("trainer", settings.trainer, ("auto", *TRAINER_VERSIONS))
+    if settings.engine not in ("local", "kubernetes", "fake"):
         raise BadSettings(
-            f"{PREFIX}ENGINE is {settings.engine!r}; this version runs jobs with: local."
+            f"{PREFIX}ENGINE is {settings.engine!r}; this version runs jobs with: local, kubernetes."
+        )
+    if settings.engine == "kubernetes" and not settings.has_auth:
+        raise BadSettings(
+            f"on a cluster this server acts for all tenants, with rights in their namespaces: without authentication "
+            f"every program of this machine would have these rights. Set {PREFIX}AUTH=tokens."
         )
     if not 0 <= settings.port <= 65535:
         raise BadSettings(f"the port must be a number from 0 to 65535, not {settings.port}.")
@@ -104,6 +123,10 @@ def check_settings(settings: ServerSettings) -> None:
         raise BadSettings(
             f"without authentication the server listens on this machine alone, not on {settings.host}: whoever "
             f"reaches it runs code here. Set {PREFIX}AUTH=tokens, or leave out --host."
+        )
+    if settings.job_url and not _is_address(settings.job_url):
+        raise BadSettings(
+            f"{PREFIX}JOB_URL must be http://host:port or https://host:port; found {settings.job_url!r}."
         )
     if settings.oidc_issuer and not settings.has_auth:
         raise BadSettings(f"{PREFIX}OIDC_ISSUER needs {PREFIX}AUTH=tokens.")
@@ -122,6 +145,15 @@ def is_loopback(host: str) -> bool:
         return True
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        is_whole = parts.scheme in ("http", "https") and bool(parts.hostname)
+        return is_whole and not (parts.path.strip("/") or parts.query or parts.fragment)
     except ValueError:
         return False
 

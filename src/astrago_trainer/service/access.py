@@ -71,6 +71,9 @@ class Access:
         """A user by name: for those whom somebody else has verified."""
         return self._identities.get(user)
 
+    def users(self) -> list[Identity]:
+        return [self._identities[name] for name in sorted(self._identities)]
+
     def tenants(self) -> list[rows.Tenant]:
         return sorted(self._known.tenants)
 
@@ -81,6 +84,13 @@ class Access:
     def tokens(self, user: str | None = None) -> list[rows.Token]:
         """Without their secrets, which nobody has."""
         return sorted(each for each in self._known.tokens if user is None or each.user == user)
+
+    def check_free(self, namespace: str, user: str | None = None) -> None:
+        """Raises Conflict when one of them is there."""
+        if user is not None and (user in self._identities or self._has_tenant(namespace)):
+            raise Conflict(_taken(user, namespace))
+        if self._has_tenant(namespace):
+            raise Conflict(f"the tenant {namespace!r} is there already.")
 
     async def sign_up(self, actor: Identity, user: str, title: str = "") -> Identity:
         """A user, the tenant of that user, and the right to run it; raises Conflict for a name that is taken."""
@@ -94,9 +104,7 @@ class Access:
                 rows.Member(namespace, user, Role.ADMINISTRATOR.value),
             ),
         )
-        await self._write(
-            change, f"the user {user!r} or the namespace {namespace!r} is there already"
-        )
+        await self._write(change, _taken(user, namespace).rstrip("."))
         return self._identities[user]
 
     async def create_user(
@@ -160,8 +168,11 @@ class Access:
             raise Conflict(f"{refusal}.")
         await self.load()
 
+    def _has_tenant(self, namespace: str) -> bool:
+        return any(each.namespace == namespace for each in self._known.tenants)
+
     def _tenant(self, namespace: str) -> None:
-        if not any(each.namespace == namespace for each in self._known.tenants):
+        if not self._has_tenant(namespace):
             raise NotFound(f"there is no tenant {namespace!r}.")
 
     def _user(self, user: str) -> None:
@@ -180,6 +191,10 @@ class Access:
             detail=detail,
             request_id=actor.request_id,
         )
+
+
+def _taken(user: str, namespace: str) -> str:
+    return f"the user {user!r} or the namespace {namespace!r} is there already."
 
 
 def _hash(secret: str) -> str:

@@ -6,7 +6,9 @@ import json
 from collections import OrderedDict
 from typing import Any
 
+from astrago_trainer.core.render.reporting import token_secret, wants_token
 from astrago_trainer.engines.base import Effective, Handle
+from astrago_trainer.service.job_tokens import JobTokens
 from astrago_trainer.store import Store
 from astrago_trainer.store.jobs import Job, load_documents
 
@@ -19,8 +21,9 @@ Json = dict[str, Any]
 class Effectives:
     """Effective objects by job number."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, tokens: JobTokens) -> None:
         self._store = store
+        self._tokens = tokens
         self._known: OrderedDict[int, tuple[tuple[Json, ...], tuple[Json, ...], int | None]] = (
             OrderedDict()
         )
@@ -52,6 +55,10 @@ class Effectives:
                 json.loads(found.spec).get("active_deadline_seconds"),
             )
         made, objects, deadline = self._known[job.number]
+        if wants_token(made[0]):
+            # Here and not before: what is stored and shown has no token.
+            secret = token_secret(job.namespace, job.name, self._tokens.token(job))
+            objects = (*objects[:-1], secret, objects[-1])
         return Effective(made[0], objects, job.is_suspended, deadline, beside=made[1:])
 
     def forget(self, number: int) -> None:

@@ -27,6 +27,8 @@ class Identity:
     """By namespace."""
     is_administrator: bool = False
     """Of the whole installation."""
+    job: tuple[str, str] | None = None
+    """Namespace and name of the running job that this is: it may report its progress, and nothing else."""
     request_id: str = ""
     """Of the request that this one came with; the audit has it."""
 

@@ -16,7 +16,7 @@ from astrago_trainer.core.errors import InvalidRequest, Problem
 from astrago_trainer.core.lifecycle import Phase, is_terminal
 from astrago_trainer.core.names import code_configmap_name, job_name, job_name_from_key
 from astrago_trainer.core.preview import Preview
-from astrago_trainer.core.render import code_digest, spec_hash
+from astrago_trainer.core.render import Rendered, code_digest, spec_hash
 from astrago_trainer.core.spec import JobSpec, parse_job_spec
 from astrago_trainer.engines.base import Ability, Engine
 from astrago_trainer.service.board import Board, Record
@@ -81,6 +81,9 @@ class Jobs:
 
     def preview(self, namespace: str, spec: JobSpec) -> Preview:
         return self._planner.preview(namespace, spec)
+
+    def rendered(self, spec: JobSpec) -> Rendered:
+        return self._planner.rendered(spec)
 
     async def submit(
         self,
@@ -182,6 +185,11 @@ class Jobs:
             raise NotFound(f"there is no job {name!r} in the namespace {namespace!r} any more.")
         return found
 
+    def origins(self, name: str, documents: Documents) -> dict[str, str]:
+        """JSON pointer of each leaf of what runs -> who set it."""
+        spec = parse_job_spec(json.loads(documents.spec))
+        return self._planner.origins(spec, json.loads(documents.runtime), name, documents.effective)
+
     def _pick_name(self, namespace: str, spec: JobSpec, key: str | None) -> str:
         if spec.name is not None:
             if key is None and self._board.find(namespace, spec.name) is not None:
@@ -247,7 +255,7 @@ class Jobs:
     def _accepted(self, job: Job, plan: Plan) -> Record:
         self._effectives.remember(
             job.number,
-            plan.preview.objects,
+            plan.outcome.objects,
             plan.rendered.objects,
             plan.spec.active_deadline_seconds,
         )

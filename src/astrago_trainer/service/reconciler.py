@@ -11,7 +11,7 @@ import asyncio
 import logging
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from astrago_trainer.core.lifecycle import Phase, is_terminal
 from astrago_trainer.engines.base import (
@@ -120,6 +120,11 @@ class Reconciler:
         else:
             task = asyncio.create_task(self._visit(number), name=f"job {number}")
             self._visits[number] = task
+
+    async def settled(self, numbers: Collection[int]) -> None:
+        """Returns when these jobs were looked at and all was done that was to be done now."""
+        while visits := [task for number, task in self._visits.items() if number in numbers]:
+            await asyncio.wait(visits)
 
     async def _listen(self) -> None:
         while True:

@@ -16,16 +16,19 @@ from astrago_trainer.catalogue import default_platform, load_runtime
 from astrago_trainer.core.lifecycle import Phase, is_terminal
 from astrago_trainer.core.platform import Platform
 from astrago_trainer.core.preview import Preview
+from astrago_trainer.core.render import Rendered
 from astrago_trainer.core.spec import JobSpec
-from astrago_trainer.engines.base import Engine
+from astrago_trainer.engines.base import Ability, Engine, ListsNodes, Node
 from astrago_trainer.service.access import Access
 from astrago_trainer.service.board import EVERYWHERE, Board, Page, Query, Record, compact
 from astrago_trainer.service.clock import Clock
-from astrago_trainer.service.decide import needs_care
+from astrago_trainer.service.decide import UNAVAILABLE, needs_care
 from astrago_trainer.service.effective import Effectives, handle_of
+from astrago_trainer.service.errors import Unsupported
 from astrago_trainer.service.feed import Subscription
 from astrago_trainer.service.following import Following
 from astrago_trainer.service.identity import Identity
+from astrago_trainer.service.job_tokens import KEY_FILE, JobTokens
 from astrago_trainer.service.jobs import Jobs
 from astrago_trainer.service.leases import Leases
 from astrago_trainer.service.metrics import Metrics
@@ -34,6 +37,7 @@ from astrago_trainer.service.reaper import Reaper
 from astrago_trainer.service.reconciler import Reconciler
 from astrago_trainer.service.settings import Settings
 from astrago_trainer.service.submission import Planner, Runtimes
+from astrago_trainer.service.tenancy import Tenancy
 from astrago_trainer.store import Store, StoreError, database_url
 from astrago_trainer.store.audit import AuditRow, insert_audit, load_audit
 from astrago_trainer.store.jobs import (
@@ -82,6 +86,7 @@ class Service:
         self._planner = Planner(
             platform or default_platform(), runtimes or cache(load_runtime), engine
         )
+        self._job_tokens = JobTokens(settings.job_key or settings.data / KEY_FILE)
         self._tasks: list[asyncio.Task[None]] = []
         self._verbs: set[asyncio.Task[Any]] = set()
         self._is_tending = False
@@ -92,6 +97,11 @@ class Service:
         from astrago_trainer.engines.local.engine import LocalEngine
 
         return cls(Settings(data=data, database=database), LocalEngine(data))
+
+    @property
+    def platform(self) -> Platform:
+        """What the administrator decided."""
+        return self._planner.platform
 
     async def open(self, *, tend: bool = True) -> Service:
         """Reads everything; with `tend` it also looks after jobs. Raises StoreError, which says what to do."""
@@ -113,9 +123,10 @@ class Service:
         del jobs  # they are many, and the board has them
         self.access = Access(store, clock)
         await self.access.load()
+        self.tenancy = Tenancy(self.access, self.engine)
         self.outbox = StoreOutbox(store)
         self._metrics = Metrics(store)
-        self._effectives = Effectives(store)
+        self._effectives = Effectives(store, self._job_tokens)
         self._leases = Leases(store, clock.steady)
         self._reaper = Reaper(clock.steady, self._look)
         self._reconciler = Reconciler(
@@ -155,6 +166,7 @@ class Service:
         self._tasks += [
             asyncio.create_task(self._reaper.run(), name="reaper"),
             asyncio.create_task(self._tidy(), name="tidy"),
+            asyncio.create_task(self.tenancy.prepare_all(), name="tenants"),
         ]
 
     async def close(self) -> None:
@@ -223,6 +235,10 @@ class Service:
     def preview(self, namespace: str, spec: JobSpec) -> Preview:
         return self._jobs.preview(namespace, spec)
 
+    def rendered(self, spec: JobSpec) -> Rendered:
+        """The objects that a submit would apply."""
+        return self._jobs.rendered(spec)
+
     # Jobs: what is known of them. The first four never touch the database.
 
     def get(self, namespace: str, name: str) -> Record:
@@ -246,6 +262,18 @@ class Service:
         """The folder that `astrago_trainer.logs` reads; of the present run unless told."""
         return self.engine.logs(handle_of(self.get(namespace, name).job, run))
 
+    async def settled(self, numbers: Iterable[int], *, patience: float | None = None) -> bool:
+        """Waits until these jobs, by number, were looked at and all was done that was to be done now.
+
+        For who opens the service, wishes something and goes. Whether it came to that within `patience` seconds.
+        """
+        try:
+            async with asyncio.timeout(patience):
+                await self._reconciler.settled(frozenset(numbers))
+        except TimeoutError:
+            return False
+        return True
+
     async def until_over(self, namespace: str, name: str) -> Record:
         """Returns when the job has ended; raises NotFound when it is gone."""
         with self.subscribe(namespace) as news:
@@ -254,6 +282,22 @@ class Service:
                 await anext(news)
                 record = self.get(namespace, name)
             return record
+
+    async def until_handed(self, namespace: str, name: str) -> None:
+        """Returns when the engine has the job, has refused it, or does not answer; at once when it is gone."""
+        with self.subscribe(namespace) as news:
+            while (record := self.board.find(namespace, name)) is not None:
+                job = record.job
+                if job.is_handed or is_terminal(Phase(job.phase)) or job.reason == UNAVAILABLE:
+                    return
+                await anext(news)
+
+    async def nodes(self) -> Sequence[Node]:
+        """Raises Unsupported, and EngineUnavailable."""
+        engine = self.engine
+        if Ability.NODES not in engine.abilities or not isinstance(engine, ListsNodes):
+            raise Unsupported(Ability.NODES.value, engine.name)
+        return await engine.nodes()
 
     async def events(
         self, namespace: str, name: str, *, after: int = -1, limit: int = 1000
@@ -273,6 +317,19 @@ class Service:
     async def manifest(self, namespace: str, name: str) -> Documents:
         """The request, the runtime as it was, the rendered objects and the effective JobSet, as JSON."""
         return await self._jobs.documents(namespace, name)
+
+    def origins(self, name: str, documents: Documents) -> dict[str, str]:
+        """Who set each line of what runs; reckoned, so it is for a thread."""
+        return self._jobs.origins(name, documents)
+
+    def verify_job(self, token: str) -> Identity | None:
+        """The running job whose token this is; see `job_tokens`."""
+
+        def find(namespace: str, name: str) -> Job | None:
+            record = self.board.find(namespace, name)
+            return None if record is None else record.job
+
+        return self._job_tokens.verify(token, find)
 
     # Metrics, audit.
 
@@ -297,10 +354,18 @@ class Service:
         await self._store.write(insert_audit, row)
 
     async def audit(
-        self, namespace: str | None = None, *, before: int | None = None, limit: int = 100
+        self,
+        namespace: str | None = None,
+        *,
+        actor: str = "",
+        action: str = "",
+        before: int | None = None,
+        limit: int = 100,
     ) -> Sequence[tuple[int, AuditRow]]:
         return await self._store.read(
-            lambda c: load_audit(c, namespace, before=before, limit=limit)
+            lambda c: load_audit(
+                c, namespace, actor=actor, action=action, before=before, limit=limit
+            )
         )
 
     @property

@@ -16,6 +16,8 @@ class Settings:
     """The data folder: the SQLite file, and what the local engine keeps."""
     database: str | None = None
     """`postgresql://…` or `sqlite:///…`; None is the file `astrago.db` in the data folder."""
+    job_key: Path | None = None
+    """The key of the tokens that jobs report with; None is the file `job-key` in the data folder."""
     busy_seconds: float = BUSY_SECONDS
     """How long a write waits for another process that has the SQLite file locked."""
     keys_kept_seconds: float = 7 * 86400.0

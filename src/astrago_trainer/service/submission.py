@@ -13,7 +13,14 @@ from pydantic_core import to_json
 from astrago_trainer.core.errors import InvalidRequest, Problem
 from astrago_trainer.core.names import check_namespace
 from astrago_trainer.core.platform import Platform
-from astrago_trainer.core.preview import Preview, preview_rendered
+from astrago_trainer.core.preview import (
+    Outcome,
+    Preview,
+    ReadRuntime,
+    outcome_of,
+    preview_rendered,
+    read_runtime,
+)
 from astrago_trainer.core.render import Rendered, render
 from astrago_trainer.core.render.configmaps import code_digest
 from astrago_trainer.core.render.runtime import name_limit
@@ -32,7 +39,7 @@ class Plan:
 
     spec: JobSpec
     rendered: Rendered
-    preview: Preview
+    outcome: Outcome
     runtime: tuple[str, str]
     shared: tuple[str, str] | None
     objects: str
@@ -51,7 +58,7 @@ class Planner:
         self.platform = platform
         self._load = runtimes
         self._engine = engine
-        self._runtimes: dict[str, tuple[Mapping[str, Any], tuple[str, str]]] = {}
+        self._runtimes: dict[str, tuple[ReadRuntime, tuple[str, str]]] = {}
         self._shared: OrderedDict[tuple[str, str], tuple[str, str]] = OrderedDict()
         self._system = frozenset(each.name for each in platform.system_scripts)
 
@@ -67,10 +74,13 @@ class Planner:
         """How long the job's name may be."""
         return name_limit(self.runtime_of(spec), spec.nodes)
 
+    def rendered(self, spec: JobSpec) -> Rendered:
+        """The objects that a submit would apply, before anything is merged."""
+        return render(spec, self.runtime_of(spec), self.platform)
+
     def preview(self, namespace: str, spec: JobSpec) -> Preview:
         """What a submit would lead to, with all that would refuse it."""
-        rendered = render(spec, self.runtime_of(spec), self.platform)
-        found = preview_rendered(rendered, self.platform)
+        found = preview_rendered(self.rendered(spec), self.platform)
         problems = (*self._problems(namespace, spec), *found.problems)
         return Preview(found.version, found.objects, problems, found.provenance)
 
@@ -78,15 +88,20 @@ class Planner:
         """Raises InvalidRequest with every error at once."""
         runtime = self.runtime_of(spec)
         rendered = render(spec, runtime, self.platform, name=name, is_code_name_taken=is_code_taken)
-        preview = preview_rendered(rendered, self.platform)
-        problems = (*self._problems(namespace, spec), *preview.problems)
+        known, text = self._read(runtime)
+        is_own = rendered.runtime is not runtime
+        outcome = outcome_of(
+            rendered,
+            read_runtime(rendered.runtime, self.platform.trainer_version) if is_own else known,
+        )
+        problems = (*self._problems(namespace, spec), *outcome.problems)
         errors = [problem for problem in problems if problem.severity == "error"]
-        if errors or not preview.objects:
+        if errors or not outcome.objects:
             raise InvalidRequest(errors or problems)
         shared = next((each for each in rendered.objects if self._is_shared(each)), None)
         own = [each for each in rendered.objects if each is not shared]
         code = next((each for each in own if each["kind"] == "ConfigMap"), None)
-        objects, effective = to_json(own).decode(), to_json(preview.objects).decode()
+        objects, effective = to_json(own).decode(), to_json(outcome.objects).decode()
         kept = None if shared is None else self._shared_text(shared, namespace)
         digest = hashlib.sha256(
             "\n".join((kept[0] if kept else "", objects, effective)).encode()
@@ -94,16 +109,28 @@ class Planner:
         return Plan(
             spec,
             rendered,
-            preview,
-            self._runtime_text(runtime),
+            outcome,
+            text,
             kept,
             objects,
             effective,
             digest,
             None if code is None else code["metadata"]["name"],
             None if code is None or spec.code is None else code_digest(spec.code),
-            _max_restarts(preview.objects[0]),
+            _max_restarts(outcome.objects[0]),
         )
+
+    def origins(
+        self, spec: JobSpec, runtime: Mapping[str, Any], name: str, effective: str
+    ) -> dict[str, str]:
+        """Who set each line of what runs; nothing when today's rules would not lead to the same any more."""
+        for is_taken in (False, True):
+            rendered = render(spec, runtime, self.platform, name=name, is_code_name_taken=is_taken)
+            known = read_runtime(rendered.runtime, self.platform.trainer_version)
+            outcome = outcome_of(rendered, known)
+            if to_json(outcome.objects).decode() == effective:
+                return outcome.provenance()
+        return {}
 
     def _is_shared(self, each: Mapping[str, Any]) -> bool:
         return each["kind"] == "ConfigMap" and each["metadata"]["name"] in self._system
@@ -130,12 +157,14 @@ class Planner:
             )
         return problems
 
-    def _runtime_text(self, runtime: Mapping[str, Any]) -> tuple[str, str]:
-        """Hash and JSON, made once for each runtime that is offered."""
+    def _read(self, runtime: Mapping[str, Any]) -> tuple[ReadRuntime, tuple[str, str]]:
+        """Compiled, and its hash and JSON: made once for each runtime that is offered."""
         name = runtime["metadata"]["name"]
-        if name not in self._runtimes or self._runtimes[name][0] is not runtime:
-            self._runtimes[name] = (runtime, _hashed(runtime))
-        return self._runtimes[name][1]
+        known = self._runtimes.get(name)
+        if known is None or known[0].manifest is not runtime:
+            known = (read_runtime(runtime, self.platform.trainer_version), _hashed(runtime))
+            self._runtimes[name] = known
+        return known
 
     def _shared_text(self, scripts: Mapping[str, Any], namespace: str) -> tuple[str, str]:
         """The same of a System ConfigMap, which is long, and equal for all jobs of a namespace."""

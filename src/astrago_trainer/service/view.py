@@ -8,7 +8,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from astrago_trainer.core.lifecycle import MEANINGS, Phase, seed_state
-from astrago_trainer.store.access import Token
+from astrago_trainer.store.access import Tenant, Token
 from astrago_trainer.store.jobs import Job
 
 
@@ -46,6 +46,14 @@ def job_to_view(job: Job) -> dict[str, Any]:
         "started_at": time_to_text(job.started_at),
         "finished_at": time_to_text(job.finished_at),
         "version": job.version,
+    }
+
+
+def tenant_to_view(tenant: Tenant) -> dict[str, Any]:
+    return {
+        "namespace": tenant.namespace,
+        "title": tenant.title,
+        "created_at": time_to_text(tenant.created_at),
     }
 
 

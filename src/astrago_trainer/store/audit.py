@@ -34,14 +34,22 @@ def load_audit(
     connection: Connection,
     namespace: str | None = None,
     *,
+    actor: str = "",
+    action: str = "",
     before: int | None = None,
     limit: int = 100,
 ) -> list[tuple[int, AuditRow]]:
-    """Newest first, each with its number; `before` is the number that the last page ended with."""
+    """Newest first, each with its number; `before` is the number that the last page ended with.
+
+    `action` is the beginning of one: `job` finds `job.delete`."""
     columns = [audit.c[name] for name in AuditRow._fields]
     statement = select(audit.c.id, *columns).order_by(audit.c.id.desc()).limit(limit)
     if namespace is not None:
         statement = statement.where(audit.c.namespace == namespace)
+    if actor:
+        statement = statement.where(audit.c.actor == actor)
+    if action:
+        statement = statement.where(audit.c.action.startswith(action, autoescape=True))
     if before is not None:
         statement = statement.where(audit.c.id < before)
     return [(row[0], AuditRow._make(row[1:])) for row in connection.execute(statement)]

@@ -45,7 +45,11 @@ def condition(kind: str, reason: str = "", message: str = "", status: str = "Tru
 
 
 def job_set(
-    *, nodes: int = 1, restarts: int = 0, allowed: int | None = None, jobs: Any = None
+    *conditions: Json,
+    nodes: int = 1,
+    restarts: int = 0,
+    allowed: int | None = None,
+    jobs: Any = None,
 ) -> JobSet:
     replicated = jobs or [
         {"name": "node", "replicas": 1, "template": {"spec": {"parallelism": nodes}}}
@@ -54,7 +58,7 @@ def job_set(
     body = {
         "metadata": {"name": "job", "namespace": "team", "uid": "js", "creationTimestamp": BEGIN},
         "spec": {"replicatedJobs": replicated, **policy},
-        "status": {"restarts": restarts},
+        "status": {"restarts": restarts, "conditions": list(conditions)},
     }
     return msgspec.convert(body, JobSet)
 
@@ -97,7 +101,7 @@ def pod(
             "jobset.sigs.k8s.io/restart-attempt": str(attempt),
             "batch.kubernetes.io/job-completion-index": str(rank),
         },
-        **({"deletionTimestamp": at(30)} if is_going else {}),
+        **({"deletionTimestamp": at(35), "deletionGracePeriodSeconds": 30} if is_going else {}),
     }
     own = {
         "name": container,

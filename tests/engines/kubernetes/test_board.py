@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.engines.kubernetes.cases import ended, event, job_set, pod, trainjob
+from tests.engines.kubernetes.cases import condition, ended, event, job_set, pod, trainjob
 
 from astrago_trainer.engines.base import Handle
 from astrago_trainer.engines.kubernetes.board import Board
+from astrago_trainer.engines.kubernetes.failures import first_cause
 
 HANDLE = Handle("team", "job", "u")
 
@@ -67,3 +68,40 @@ def test_waiting_ends_with_the_change_that_was_waited_for(board):
         return await waiting, await board.until(("team", "other"), lambda _: False, 0.01)
 
     assert asyncio.run(scenario()) == (True, False)
+
+
+def test_of_pods_that_go_in_one_second_the_deleted_one_is_the_cause(board):
+    board.take_trainjob(trainjob(), False)
+    for rank in (0, 1):
+        board.take_pod(pod(rank), False)
+
+    board.take_pod(pod(1, is_going=True), False)
+    board.take_pod(pod(0, is_going=True), False)
+    for rank in (
+        0,
+        1,
+    ):  # both answer the signal alike, and the kubelet tells of the other one first
+        board.take_pod(pod(rank, ended(1, 5), is_going=True), False)
+
+    cause = first_cause(board.journal(HANDLE).failures, 0)
+    assert (cause.reason, cause.message) == ("PodDeleted", "the pod of rank 1 was deleted")
+
+
+@pytest.mark.parametrize(
+    ("job", "others"),
+    [
+        (trainjob(suspend=True), []),
+        (trainjob(condition("Complete")), []),
+        (trainjob(), [pod(0, ended(0), phase="Succeeded", group="launcher")]),
+        (trainjob(), [pod(0, ended(1), phase="Failed")]),
+    ],
+    ids=["suspended", "over", "its launcher has ended", "another has failed"],
+)
+def test_pods_that_the_operator_deletes_for_a_reason_are_no_cause(board, job, others):
+    board.take_trainjob(job, False)
+    for each in others:
+        board.take_pod(each, False)
+
+    board.take_pod(pod(1, is_going=True), False)
+
+    assert "PodDeleted" not in [each.reason for each in board.journal(HANDLE).failures]

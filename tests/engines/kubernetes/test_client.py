@@ -10,6 +10,7 @@ from astrago_trainer.engines.kubernetes.client import (
     Busy,
     Conflict,
     Expired,
+    Forbidden,
     NotFound,
     Refused,
     Status,
@@ -39,6 +40,14 @@ def test_each_code_is_what_the_caller_does_next(code, reason, kind):
     assert type(found) is kind
     assert isinstance(found, EngineRejected | EngineUnavailable)
     assert "words of the server" in str(found)
+
+
+def test_a_role_that_is_missing_is_no_refusal_of_what_was_asked_for():
+    words = 'trainjobs.trainer.kubeflow.org is forbidden: User "system:serviceaccount:a:b" cannot create resource "x"'
+    found = problem(Status(words, "Forbidden", 403))
+    assert type(found) is Forbidden
+    denied = 'trainjobs "a" is forbidden: violates PodSecurity "baseline:latest": hostPath volumes'
+    assert type(problem(Status(denied, "Forbidden", 403))) is Refused
 
 
 def test_who_is_asked_to_wait_knows_how_long():

@@ -328,6 +328,22 @@ CASES = {
         "",
     ),
     "suspended": (objects(trainjob(suspend=True), job_set()), "Suspended", "Suspended", ""),
+    "suspended, and its pods still end": (
+        objects(trainjob(suspend=True), job_set(), pod(0, is_going=True)),
+        "Running",
+        "Suspending",
+        "1 of its pods have not ended",
+    ),
+    "resumed": (
+        objects(
+            None,
+            job_set(condition("Suspended", "ResumeJobs", status="False"), allowed=2),
+            pod(0, last=ended(143, second=8), restarts=1),
+        ),
+        "Running",
+        "",
+        "",
+    ),
     "in a queue": (
         objects(trainjob(suspend=True, metadata={"labels": {"kueue.x-k8s.io/queue-name": "gpus"}})),
         "Queued",
@@ -455,6 +471,17 @@ def test_the_first_cause_counts_and_not_what_followed_from_it():
         pod(2, ended(1, second=6), phase="Failed"),
     )
     assert observe(seen, now=NOW).message == "rank 2 ended with exit code 1"
+
+
+def test_the_last_words_of_a_training_come_after_everything_else():
+    seen = objects(
+        trainjob(condition("Failed", "FailedJobs")),
+        job_set(restarts=1, allowed=1),
+        pod(0, ended(1, message="Traceback\nValueError: no data"), attempt=1, phase="Failed"),
+    )
+    assert observe(seen, now=NOW).message == (
+        "rank 0 ended with exit code 1; all 1 restarts are used up: Traceback\nValueError: no data"
+    )
 
 
 def test_a_cause_outlives_its_pod():

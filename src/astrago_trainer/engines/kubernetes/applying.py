@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -21,6 +22,7 @@ from astrago_trainer.engines.kubernetes.client import (
     AlreadyExists,
     Client,
     Conflict,
+    Forbidden,
     NotFound,
     Refused,
 )
@@ -33,6 +35,7 @@ from astrago_trainer.engines.kubernetes.resources import (
 
 Json = dict[str, Any]
 
+_log = logging.getLogger(__name__)
 _TRIES = 40
 _PAUSE = 0.1
 """The webhook reads runtimes from a cache that lags behind their creation; it was seen to take less than a second."""
@@ -143,24 +146,38 @@ async def _ensure(client: Client, handle: Handle, wanted: Json) -> None:
         return
     except AlreadyExists:
         pass
+    except Forbidden:
+        if wanted["kind"] != "Secret":
+            raise
+        # Pods take it if it is there: reporting progress is not worth rights on secrets where nobody gave them.
+        _log.info("job %s/%s gets no token: no right to", handle.namespace, handle.name)
+        return
     except Refused as error:
         raise _named(error, wanted) from error
     resource, name = BY_KIND[wanted["kind"]], wanted["metadata"]["name"]
     found = await client.find(resource, handle.namespace, name)
     if found is None:
         raise EngineUnavailable(f"{wanted['kind']} {name} came and went meanwhile")
-    if wanted["kind"] == "TrainingRuntime":
-        if found["metadata"].get("deletionTimestamp"):
-            raise EngineUnavailable(
-                f"TrainingRuntime {handle.namespace}/{name} of an earlier job is still being removed"
-            )
-        if not is_ours(found, handle):
-            raise EngineRejected(
-                f"TrainingRuntime {handle.namespace}/{name} exists and was not made for this job. "
-                "Delete it, or submit the job under another name"
-            )
+    if wanted["kind"] in ("TrainingRuntime", "Secret"):
+        _check_own(found, handle, wanted["kind"])
     elif not _has_content(found, wanted):
         await _renew(client, handle, found, wanted)
+
+
+def _check_own(found: Mapping[str, Any], handle: Handle, kind: str) -> None:
+    """What belongs to one job alone: this one's, or in the way."""
+    where = f"{kind} {handle.namespace}/{found['metadata']['name']}"
+    if is_ours(found, handle):
+        if found["metadata"].get("deletionTimestamp"):
+            raise EngineUnavailable(f"{where} is still being removed")
+        return
+    if JOB_UID in (found["metadata"].get("labels") or {}):
+        # An earlier job's of this name, whose TrainJob has gone: Kubernetes removes it in a moment.
+        raise EngineUnavailable(f"{where} of an earlier job is still being removed")
+    raise EngineRejected(
+        f"{where} exists and was not made for this job. "
+        "Delete it, or submit the job under another name"
+    )
 
 
 def _has_content(found: Mapping[str, Any], wanted: Json) -> bool:
@@ -197,6 +214,9 @@ async def _own(client: Client, handle: Handle, wanted: Json, uid: str) -> None:
     change = {"metadata": {"ownerReferences": [reference]}}
     try:
         await client.patch(resource, handle.namespace, name, change, kind)
+    except Forbidden:
+        if wanted["kind"] != "Secret":
+            raise
     except NotFound:
         again = copy.deepcopy(wanted)
         again["metadata"]["ownerReferences"] = [reference]

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from astrago_trainer.engines.base import Handle
-from astrago_trainer.engines.kubernetes.failures import failures_of
+from astrago_trainer.engines.kubernetes.failures import Failure, deletion_of, failures_of
 from astrago_trainer.engines.kubernetes.journal import Journal
 from astrago_trainer.engines.kubernetes.objects import ClusterEvent, Job, JobSet, Pod, TrainJob
 from astrago_trainer.engines.kubernetes.phase import JobObjects
@@ -149,9 +149,28 @@ class Board:
 
     def _note_failures(self, key: Key, pod: Pod) -> None:
         handle = self.handle(key)
-        if handle is not None:
-            for failure in failures_of(pod):
-                self.journal(handle).note_failure(failure)
+        if handle is None:
+            return
+        journal = self.journal(handle)
+        found = failures_of(pod)
+        deletion = deletion_of(pod)
+        if deletion is not None and not found and self._is_cause(key, deletion, journal):
+            journal.note_failure(deletion)
+        for failure in found:
+            journal.note_failure(failure)
+
+    def _is_cause(self, key: Key, deletion: Failure, journal: Journal) -> bool:
+        """Whether the operator has no reason of its own to delete pods now.
+
+        It must be noted when it is seen: the operator deletes the others in the same moment, and then all look alike.
+        """
+        known = self._at(key)
+        assert known.trainjob is not None
+        conditions = known.trainjob.status.conditions
+        is_wanted = known.trainjob.spec.suspend or any(each.is_true for each in conditions)
+        is_over = any(pod.status.phase == "Succeeded" for pod in known.pods.values())
+        has_cause = any(each.attempt == deletion.attempt for each in journal.failures)
+        return not (is_wanted or is_over or has_cause)
 
     def _keep_early(self, event: ClusterEvent) -> None:
         """Watches are not in step: an event may come before the job that it is about."""

@@ -2,11 +2,12 @@
 
     EngineUnavailable      not reached, overloaded, a webhook down, credentials expired: later
     ├─ Expired             410: what was asked to be gone on from is no longer kept
+    ├─ Forbidden           403 of the server's own role, not of what it asks for: until somebody binds it
+    └─ Conflict            409: changed meanwhile, or not the one that was meant: look again
     EngineRejected
     └─ Refused             what it answered, with code and reason
        ├─ NotFound
-       ├─ AlreadyExists
-       └─ Conflict         changed meanwhile: read it again
+       └─ AlreadyExists
 
 Every write asks for strict field validation: a field that this release does not know is an error, not a silent loss.
 Every call has a time limit.
@@ -14,6 +15,7 @@ Every call has a time limit.
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -32,7 +34,11 @@ CALL_SECONDS = 30.0
 """Of one call; a mutating call has an SLO of 1 s, a webhook may take 10."""
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+"""Server-side apply: made if it is not there, our fields set if it is; JSON is YAML too."""
 
+_ROLE = re.compile(r'User "[^"]*" cannot [a-z]+ resource')
+"""How RBAC says no; admission says why in other words."""
 _LATER = frozenset({401, 408, 425, 429, 500, 502, 503, 504})
 
 
@@ -53,12 +59,16 @@ class AlreadyExists(Refused):
     """There is one of this name."""
 
 
-class Conflict(Refused):
-    """It was changed meanwhile, or is not the one that was meant."""
-
-
 class Expired(EngineUnavailable):
     """What was to be gone on from is no longer kept: list anew."""
+
+
+class Conflict(EngineUnavailable):
+    """It was changed meanwhile, or is not the one that was meant; a quota that others use up at once says so too."""
+
+
+class Forbidden(EngineUnavailable):
+    """Our role does not allow it. A binding counts a moment after it was made, so this is no final answer."""
 
 
 class Busy(EngineUnavailable):
@@ -121,6 +131,15 @@ class Client:
     ) -> Json:
         return await self._write("PATCH", resource.path(namespace, name), change, kind)
 
+    async def apply(self, manifest: Json, namespace: str) -> Json:
+        """Makes it so, whatever is there; fields that are not named stay somebody else's."""
+        path = BY_KIND[manifest["kind"]].path(namespace, manifest["metadata"]["name"])
+        return await self._write("PATCH", path, manifest, APPLY, force="true")
+
+    async def review(self, path: str, question: Json) -> Json:
+        """Answers that are computed and never stored: who am I, may I."""
+        return await self._write("POST", path, question)
+
     async def delete(
         self,
         resource: Resource,
@@ -151,9 +170,9 @@ class Client:
             raise EngineUnavailable(f"{path} was cut off: {_words(error)}") from error
 
     async def _write(
-        self, method: str, path: str, body: Json, content: str = "application/json"
+        self, method: str, path: str, body: Json, content: str = "application/json", **more: str
     ) -> Json:
-        query = {"fieldValidation": "Strict", "fieldManager": "astrago"}
+        query = {"fieldValidation": "Strict", "fieldManager": "astrago", **more}
         answer = await self._ask(method, path, query, msgspec.json.encode(body), content)
         written: Json = msgspec.json.decode(answer)
         return written
@@ -197,11 +216,15 @@ def problem(status: Status, retry_after: str = "") -> EngineRejected | EngineUna
         # A webhook that cannot be reached answers 500: it will be back, and then the same request is fine.
         after = float(retry_after) if retry_after.isdecimal() else 0.0
         return Busy(f"the API server asks to try again later: {message}", after)
+    if code == 403 and _ROLE.search(message):
+        return Forbidden(f"this server's role does not allow it; bind it: {message}")
     kind = Refused
     if code == 404:
         kind = NotFound
+    elif code == 409 and status.reason == "AlreadyExists":
+        kind = AlreadyExists
     elif code == 409:
-        kind = AlreadyExists if status.reason == "AlreadyExists" else Conflict
+        return Conflict(message)
     return kind(message, code=code, reason=status.reason)
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -18,7 +20,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from astrago_trainer.engines.base import EngineUnavailable
-from astrago_trainer.engines.kubernetes.client import Client, NotFound, Refused
+from astrago_trainer.engines.kubernetes.client import Client, Refused
 from astrago_trainer.engines.kubernetes.log_lines import LogLines, Position
 from astrago_trainer.engines.kubernetes.objects import ContainerStatus, Pod
 from astrago_trainer.engines.kubernetes.pods import attempt_of, name_of, statuses_of
@@ -27,8 +29,15 @@ from astrago_trainer.logs.layout import log_path
 from astrago_trainer.logs.writer import LogWriter
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 10.0
+_MOST_REFUSALS = 5
+"""In a row, of a container that has ended: about 6 s, in which a kubelet finds its pods again."""
 _STATUS_SECONDS = 2.0
 """The kubelet tells of an end within about a second after the log has ended."""
+
+_AT_ONCE = 32
+"""Logs of ended containers that are read at once: a server that starts may find thousands of them."""
+_LONGEST_ABSENCE = 300.0
+"""Between two tries at the log of an ended container whose node does not answer; the pod may lie there for days."""
 
 _log = logging.getLogger(__name__)
 
@@ -36,11 +45,16 @@ _log = logging.getLogger(__name__)
 class LogCollector:
     """All followed containers of one engine."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, on_end: Callable[[Path], None] = lambda _: None) -> None:
+        """`on_end` is told the folder of a job whose logs are at their ends."""
         self._client = client
+        self._on_end = on_end
+        self._open: Counter[Path] = Counter()
+        """How many logs of a job's folder are being read."""
         self._followers: dict[tuple[str, str], _Follower] = {}
         self._locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
         """Two pods of one rank follow one another in one file; a lock is held by those who follow."""
+        self._turns = asyncio.Semaphore(_AT_ONCE)
 
     def look(self, folder: Path, pods: Iterable[Pod]) -> None:
         """Follows what has begun, and passes the news on to who follows already."""
@@ -52,7 +66,20 @@ class LogCollector:
                 elif _has_begun(status):
                     path = log_path(folder, attempt_of(pod), name_of(pod), status.name)
                     lock = self._locks.setdefault(path, asyncio.Lock())
-                    self._followers[who] = _Follower(self._client, pod, status.name, path, lock)
+                    follower = _Follower(self._client, pod, status.name, path, lock, self._turns)
+                    self._followers[who] = follower
+                    self._open[folder] += 1
+                    follower.task.add_done_callback(partial(self._ended, folder))
+
+    def is_behind(self, folder: Path) -> bool:
+        """Whether something below this folder is still being read."""
+        return folder in self._open
+
+    def _ended(self, folder: Path, _: asyncio.Task[None]) -> None:
+        self._open[folder] -= 1
+        if not self._open[folder]:
+            del self._open[folder]
+            self._on_end(folder)
 
     def forget(self, pod: Pod) -> None:
         """The pod is gone: what is being read is read to its end."""
@@ -99,13 +126,20 @@ class _Follower:
     """One container of one pod, through all its starts."""
 
     def __init__(
-        self, client: Client, pod: Pod, container: str, path: Path, lock: asyncio.Lock
+        self,
+        client: Client,
+        pod: Pod,
+        container: str,
+        path: Path,
+        lock: asyncio.Lock,
+        turns: asyncio.Semaphore,
     ) -> None:
         self._client = client
         self._pod = pod
         self._container = container
         self.path = path
         self._lock = lock
+        self._turns = turns
         self._is_gone = False
         self._news = asyncio.Event()
         self.task = asyncio.create_task(self._run(), name=f"log of {pod.metadata.name}")
@@ -120,30 +154,38 @@ class _Follower:
 
     async def _run(self) -> None:
         """Until everything is in the file; a full disk is waited out, for the kubelet has it meanwhile."""
+        delay = _FIRST_DELAY
         try:
             async with self._lock:
-                while not await self._is_written():
-                    await asyncio.sleep(_LONGEST_DELAY)
+                while True:
+                    try:
+                        if await self._is_written():
+                            return
+                        pause, delay = delay, min(delay * 2, _LONGEST_ABSENCE)
+                    except OSError as error:
+                        _log.warning("the log %s cannot be written: %s", self.path, error)
+                        pause = _LONGEST_DELAY
+                    self._news.clear()
+                    await self._wait(pause)
         except Exception:
             _log.exception("the log %s is not kept up", self.path)
 
     async def _is_written(self) -> bool:
-        try:
+        """One that has ended waits for its turn, which costs nobody anything."""
+        has_ended = _is_final(self._pod, self._status())
+        async with self._turns if has_ended else nullcontext():
             writer = await asyncio.to_thread(LogWriter, self.path)
             try:
-                await self._follow(writer)
+                return await self._follow(writer, has_ended=has_ended)
             finally:
                 await asyncio.shield(asyncio.to_thread(writer.close))
-        except OSError as error:
-            _log.warning("the log %s cannot be written: %s", self.path, error)
-            return False
-        return True
 
-    async def _follow(self, writer: LogWriter) -> None:
+    async def _follow(self, writer: LogWriter, *, has_ended: bool) -> bool:
+        """Whether all of it is there. One that `has_ended` gives its turn away when nobody answers."""
         place = self._taken_up(writer)
-        if place is None:
-            return
-        delay = _FIRST_DELAY
+        if place is None or (has_ended and place.read >= self._status().restart_count):
+            return True
+        delay, refusals = _FIRST_DELAY, 0
         while True:
             self._news.clear()
             status, is_gone = self._status(), self._is_gone
@@ -152,28 +194,29 @@ class _Follower:
                     await self._read(writer, place, is_previous=True)
                     place.read = status.restart_count - 1
                 await self._read(writer, place)
-                delay = _FIRST_DELAY
-            except NotFound:
-                return
+                delay, refusals = _FIRST_DELAY, 0
             except Refused as error:
-                # The kubelet no longer has it, or the container is not there any more.
+                # The kubelet no longer has it; or has just started again, and does not know its pods yet.
+                refusals += 1
                 _log.info("%s of %s: %s", self._container, self._pod.metadata.name, error)
-                if is_gone or _is_final(self._pod, status):
-                    return
+                if is_gone or (refusals > _MOST_REFUSALS and _is_final(self._pod, status)):
+                    return True
                 await self._wait(delay)
                 delay = min(delay * 2, _LONGEST_DELAY)
                 continue
             except EngineUnavailable:
-                await asyncio.sleep(delay)
+                if has_ended:
+                    return False
+                await self._wait(delay)
                 delay = min(delay * 2, _LONGEST_DELAY)
                 continue
             if is_gone:
-                return
+                return True
             if status.state.terminated is not None:  # known before the read, so that was all of it
                 place.read = status.restart_count
                 writer.token = msgspec.json.encode(place)
                 if _is_final(self._pod, status):
-                    return
+                    return True
                 await self._wait(None)
             else:
                 await self._wait(_STATUS_SECONDS)

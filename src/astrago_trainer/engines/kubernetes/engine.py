@@ -9,15 +9,18 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from astrago_trainer.core.lifecycle import Phase, is_terminal
 from astrago_trainer.engines.base import (
     GONE,
     Ability,
     Effective,
     EngineUnavailable,
     Handle,
+    Node,
     Observation,
 )
 from astrago_trainer.engines.kubernetes.applying import apply, is_ours
@@ -26,19 +29,33 @@ from astrago_trainer.engines.kubernetes.client import Client
 from astrago_trainer.engines.kubernetes.collecting import LogCollector
 from astrago_trainer.engines.kubernetes.credentials import Access, find_access
 from astrago_trainer.engines.kubernetes.dialect import find_dialect
-from astrago_trainer.engines.kubernetes.objects import ClusterEvent, Job, JobSet, Pod, TrainJob
+from astrago_trainer.engines.kubernetes.last_words import with_last_words
+from astrago_trainer.engines.kubernetes.namespaces import make_namespace
+from astrago_trainer.engines.kubernetes.nodes import nodes_now, room_words
+from astrago_trainer.engines.kubernetes.objects import (
+    ClusterEvent,
+    Job,
+    JobSet,
+    OtherPod,
+    Pod,
+    TrainJob,
+)
+from astrago_trainer.engines.kubernetes.objects import Node as ClusterNode
 from astrago_trainer.engines.kubernetes.phase import CONTROLLER_SECONDS, JobObjects, observe
-from astrago_trainer.engines.kubernetes.pods import jobset_of
+from astrago_trainer.engines.kubernetes.pods import is_current, jobset_of
 from astrago_trainer.engines.kubernetes.resources import (
     EVENTS,
     JOB_UID,
     JOBS,
     JOBSET_NAME,
     JOBSETS,
+    NODES,
     PODS,
     TRAINJOBS,
 )
 from astrago_trainer.engines.kubernetes.stopping import delete_leftovers, delete_trainjob
+from astrago_trainer.engines.kubernetes.tenants import TenantPolicy
+from astrago_trainer.engines.kubernetes.waiting import UNSCHEDULABLE
 from astrago_trainer.engines.kubernetes.watching import Watched
 
 SYNC_SECONDS = 20.0
@@ -46,13 +63,17 @@ SYNC_SECONDS = 20.0
 END_SECONDS = 90.0
 """For pods to go: three times the usual grace. After that the caller is told and comes again."""
 _DRAIN_SECONDS = 10.0
+LAST_LINES_SECONDS = 30.0
+"""For the logs of a job that has ended to come to their ends; they do within a moment, unless the way is bad."""
+_READING = "all ranks have ended; the last lines of their logs are being read"
+_HOLDS_ROOM = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 
 class KubernetesEngine:
     """The jobs of one cluster, or of some of its namespaces."""
 
     name: ClassVar[str] = "kubernetes"
-    abilities = frozenset({Ability.SUSPEND})
+    abilities = frozenset({Ability.SUSPEND, Ability.NODES, Ability.NAMESPACES})
 
     def __init__(
         self,
@@ -60,23 +81,30 @@ class KubernetesEngine:
         *,
         access: Access | None = None,
         namespaces: Sequence[str] | None = None,
+        tenants: TenantPolicy | None = None,
         step: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """`namespaces`: all of them unless told; with a role per namespace, those.
+        """`namespaces`: all of them unless told; `tenants`: what a tenant's namespace is to hold.
 
         `step` is called between the writes of apply, by name: tests end the process there.
         """
         self._data = data
         self._access = access
         self._namespaces = [""] if namespaces is None else list(namespaces)
+        self._tenants = tenants or TenantPolicy()
         self._step = step
         self._client: Client | None = None
         self._logs: LogCollector | None = None
         self._board = Board(self.logs, self._on_change)
         self._watched: list[Watched[Any]] = []
+        self._nodes: Watched[ClusterNode] | None = None
+        self._pods: list[Watched[Pod]] = []
+        self._others: list[Watched[OtherPod]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._listeners: set[_Listener] = set()
         self._awaited: set[Handle] = set()
+        self._folders: dict[Path, Handle] = {}
+        self._ended: dict[Handle, float] = {}
 
     async def apply(self, handle: Handle, effective: Effective) -> None:
         client = await self._ready()
@@ -106,7 +134,13 @@ class KubernetesEngine:
                 )
             return GONE
         journal = self._board.journal(handle)
-        return observe(objects, failures=journal.failures, events=journal.events, now=time.time())
+        failures = with_last_words(journal.failures, self.logs(handle))
+        seen = observe(objects, failures=failures, events=journal.events, now=time.time())
+        if seen.reason == UNSCHEDULABLE:
+            return self._with_numbers(seen, objects)
+        if seen.phase is not None and is_terminal(seen.phase) and self._reads_on(handle):
+            return replace(seen, phase=Phase.RUNNING, reason="ReadingLogs", message=_READING)
+        return seen
 
     async def stop(self, handle: Handle) -> None:
         client = await self._ready()
@@ -123,6 +157,7 @@ class KubernetesEngine:
                 f"{_left(self._board.get(key))} of {key[0]}/{key[1]} are still there after {END_SECONDS:.0f} s"
             )
         await delete_leftovers(client, handle)
+        self._ended.pop(handle, None)
         if self._logs is not None:
             await self._logs.drain(self.logs(handle), _DRAIN_SECONDS)
 
@@ -139,6 +174,16 @@ class KubernetesEngine:
     def logs(self, handle: Handle) -> Path:
         return self._data / "jobs" / handle.namespace / f"{handle.name}-{handle.uid}"
 
+    async def nodes(self) -> list[Node]:
+        """Needs the right to read nodes, and pods of all namespaces; what may not be read is not there."""
+        await self._ready()
+        if self._nodes is not None and self._nodes.trouble and not self._nodes.objects:
+            raise EngineUnavailable(f"the nodes cannot be read: {self._nodes.trouble}")
+        return self._seen_nodes()
+
+    async def make_namespace(self, namespace: str) -> None:
+        await make_namespace(self._start(), namespace, self._tenants)
+
     async def dialect(self) -> str:
         """The release of the Trainer whose fields are to be written."""
         return await find_dialect(self._start())
@@ -149,6 +194,7 @@ class KubernetesEngine:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks, self._watched = [], []
+        self._nodes, self._pods, self._others = None, [], []
         if self._logs is not None:
             await self._logs.close()
         if self._client is not None:
@@ -171,36 +217,84 @@ class KubernetesEngine:
         if self._client is not None:
             return self._client
         self._client = client = Client(self._access or find_access())
-        self._logs = LogCollector(client)
-        board = self._board
+        self._logs = LogCollector(client, self._logs_ended)
         for namespace in self._namespaces:
-            self._watched += [
-                Watched(
-                    client,
-                    TRAINJOBS,
-                    TrainJob,
-                    self._take_trainjob,
-                    namespace=namespace,
-                    selector=JOB_UID,
-                ),
-                Watched(client, JOBSETS, JobSet, board.take_job_set, namespace=namespace),
-                Watched(
-                    client, JOBS, Job, board.take_job, namespace=namespace, selector=JOBSET_NAME
-                ),
-                Watched(
-                    client, PODS, Pod, self._take_pod, namespace=namespace, selector=JOBSET_NAME
-                ),
-                Watched(
-                    client,
-                    EVENTS,
-                    ClusterEvent,
-                    board.take_event,
-                    namespace=namespace,
-                    is_kept=False,
-                ),
-            ]
+            self._watch_jobs(client, namespace)
+        self._nodes = Watched(client, NODES, ClusterNode, _kept, is_needed=False)
+        self._watched.append(self._nodes)
         self._tasks = [asyncio.create_task(self._keep(each)) for each in self._watched]
         return client
+
+    def _watch_jobs(self, client: Client, namespace: str) -> None:
+        board = self._board
+        pods = Watched(client, PODS, Pod, self._take_pod, namespace=namespace, selector=JOBSET_NAME)
+        others = Watched(
+            client,
+            PODS,
+            OtherPod,
+            _kept,
+            namespace=namespace,
+            selector=f"!{JOBSET_NAME}",
+            fields=_HOLDS_ROOM,
+            is_needed=False,
+        )
+        self._pods.append(pods)
+        self._others.append(others)
+        self._watched += [
+            Watched(
+                client,
+                TRAINJOBS,
+                TrainJob,
+                self._take_trainjob,
+                namespace=namespace,
+                selector=JOB_UID,
+            ),
+            Watched(
+                client,
+                JOBSETS,
+                JobSet,
+                board.take_job_set,
+                namespace=namespace,
+                is_needed=False,
+            ),
+            Watched(
+                client,
+                JOBS,
+                Job,
+                board.take_job,
+                namespace=namespace,
+                selector=JOBSET_NAME,
+                is_needed=False,
+            ),
+            pods,
+            Watched(
+                client,
+                EVENTS,
+                ClusterEvent,
+                board.take_event,
+                namespace=namespace,
+                is_kept=False,
+                is_needed=False,
+            ),
+            others,
+        ]
+
+    def _seen_nodes(self) -> list[Node]:
+        return nodes_now(
+            () if self._nodes is None else self._nodes.objects,
+            (pod for each in self._pods for pod in each.objects),
+            (pod for each in self._others for pod in each.objects),
+        )
+
+    def _with_numbers(self, seen: Observation, objects: JobObjects) -> Observation:
+        """The scheduler counts nodes; people want to know how much each of them has."""
+        waiting = [
+            pod
+            for pod in objects.pods.values()
+            if not pod.spec.node_name and is_current(pod, seen.attempt)
+        ]
+        words = room_words(waiting[0], self._seen_nodes()) if waiting else ""
+        return replace(seen, message=f"{seen.message.rstrip('.')}. {words}") if words else seen
 
     async def _keep(self, watched: Watched[Any]) -> None:
         """The TrainJobs first: what is not about one of ours is not looked at."""
@@ -226,7 +320,25 @@ class KubernetesEngine:
     def _follow(self, key: Key, pods: Iterable[Pod]) -> None:
         handle = self._board.handle(key)
         if handle is not None and self._logs is not None:
-            self._logs.look(self.logs(handle), pods)
+            folder = self.logs(handle)
+            self._folders[folder] = handle
+            self._logs.look(folder, pods)
+
+    def _reads_on(self, handle: Handle) -> bool:
+        """Whether its end is to be told later: whoever hears of it takes the logs for whole."""
+        if self._logs is None or not self._logs.is_behind(self.logs(handle)):
+            self._ended.pop(handle, None)
+            return False
+        loop = asyncio.get_running_loop()
+        if handle not in self._ended:
+            self._ended[handle] = loop.time()
+            loop.call_later(LAST_LINES_SECONDS + 0.1, self._tell, handle)
+        return loop.time() < self._ended[handle] + LAST_LINES_SECONDS
+
+    def _logs_ended(self, folder: Path) -> None:
+        handle = self._folders.pop(folder, None)
+        if handle is not None:
+            self._tell(handle)
 
     def _on_change(self, key: Key, handle: Handle | None) -> None:
         if handle is None:
@@ -247,6 +359,10 @@ class KubernetesEngine:
     def _tell(self, handle: Handle) -> None:
         for listener in self._listeners:
             listener.tell(handle)
+
+
+def _kept(_item: object, _is_gone: bool) -> None:
+    """Nobody is told: it is looked at when somebody asks."""
 
 
 class _Listener:

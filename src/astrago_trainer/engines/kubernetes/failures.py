@@ -7,10 +7,12 @@ import signal
 from msgspec import Struct
 
 from astrago_trainer.engines.kubernetes.objects import ContainerStatus, Pod, Terminated
-from astrago_trainer.engines.kubernetes.pods import attempt_of, label_of
+from astrago_trainer.engines.kubernetes.pods import attempt_of, label_of, name_of
 
 _TOLD_TO_END = frozenset({143, 137})
 """SIGTERM and SIGKILL: what the healthy ranks end with after another one has failed."""
+
+_MOST_SAID = 1000
 
 
 class Failure(Struct, frozen=True):
@@ -26,6 +28,15 @@ class Failure(Struct, frozen=True):
     message: str
     is_aftermath: bool = False
     """Ended by Kubernetes while its pod was being removed: a consequence, not a cause."""
+    said: str = ""
+    """Its own last words."""
+    pod: str = ""
+    """Its host name, by which its log is found."""
+    container: str = ""
+
+    def told(self, remark: str = "") -> str:
+        """All of it, the words of the training last, because they may be many lines."""
+        return f"{self.message}{remark}" + (f": {self.said}" if self.said else "")
 
 
 def failures_of(pod: Pod) -> list[Failure]:
@@ -49,6 +60,19 @@ def failures_of(pod: Pod) -> list[Failure]:
         key = f"{pod.metadata.uid}//{reason}"
         found.append(Failure(key, attempt_of(pod), _now_of(pod), -1, reason, message))
     return found
+
+
+def deletion_of(pod: Pod) -> Failure | None:
+    """Somebody deletes it while it runs, or before it could; its containers have not ended yet."""
+    deleted = _deleted_at(pod)
+    if deleted is None or pod.status.phase in ("Succeeded", "Failed") or lost_words(pod):
+        return None
+    if any(each.state.terminated is not None for each in pod.status.container_statuses):
+        return None
+    message = f"the pod of {label_of(pod)} was deleted"
+    return Failure(
+        f"{pod.metadata.uid}//deleted", attempt_of(pod), deleted, -1, "PodDeleted", message
+    )
 
 
 def first_cause(failures: list[Failure], attempt: int) -> Failure | None:
@@ -110,6 +134,7 @@ def _failure(
     elif is_going and is_told:
         reason, text = "PodDeleted", f"the pod of {label_of(pod)} was deleted: {text}"
     time = state.finished_at.timestamp() if state.finished_at else _now_of(pod)
+    deleted = _deleted_at(pod)
     return Failure(
         f"{pod.metadata.uid}/{status.name}/{count}",
         attempt_of(pod),
@@ -117,27 +142,32 @@ def _failure(
         state.exit_code,
         reason,
         text,
-        is_aftermath=is_going and is_told and lost is None,
+        # A training may answer the signal with any code; one that ended before it was told to is no aftermath.
+        is_aftermath=lost is None
+        and state.reason != "OOMKilled"
+        and deleted is not None
+        and (is_told or time >= deleted),
+        said=state.message.strip()[-_MOST_SAID:],
+        pod=name_of(pod),
+        container=status.name,
     )
 
 
 def _words(pod: Pod, container: str, state: Terminated, is_init: bool) -> tuple[str, str]:
     who = label_of(pod)
-    said = state.message.strip()
-    tail = f": {said[-1000:]}" if said else ""
     if state.reason == "OOMKilled":
         limit = _limit(pod, container)
         room = f"its limit of {limit}" if limit else "what its node has"
-        return "OOMKilled", f"{who} used more memory than {room} and was killed{tail}"
+        return "OOMKilled", f"{who} used more memory than {room} and was killed"
     if is_init:
         return (
             "InitContainerFailed",
-            f"init container {container} of {who} ended with {exit_words(state.exit_code)}{tail}",
+            f"init container {container} of {who} ended with {exit_words(state.exit_code)}",
         )
     if state.reason in ("ContainerCannotRun", "StartError", "RunContainerError"):
-        return state.reason, f"container {container} of {who} could not be started{tail}"
+        return state.reason, f"container {container} of {who} could not be started"
     place = "" if container == "node" else f"container {container} of "
-    return state.reason or "Error", f"{place}{who} ended with {exit_words(state.exit_code)}{tail}"
+    return state.reason or "Error", f"{place}{who} ended with {exit_words(state.exit_code)}"
 
 
 def _limit(pod: Pod, container: str) -> str:
@@ -145,6 +175,13 @@ def _limit(pod: Pod, container: str) -> str:
         if each.name == container:
             return str(each.resources.limits.get("memory", ""))
     return ""
+
+
+def _deleted_at(pod: Pod) -> float | None:
+    meta = pod.metadata
+    if meta.deletion_timestamp is None:
+        return None
+    return meta.deletion_timestamp.timestamp() - meta.deletion_grace_period_seconds
 
 
 def _now_of(pod: Pod) -> float:

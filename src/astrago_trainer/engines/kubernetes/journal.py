@@ -44,7 +44,7 @@ class Journal:
         return self._add(_Line(key, time, reason, message))
 
     def note_failure(self, failure: Failure) -> bool:
-        return self._add(_Line(failure.key, failure.time, failure.reason, failure.message, failure))
+        return self._add(_Line(failure.key, failure.time, failure.reason, failure.told(), failure))
 
     def _add(self, line: _Line) -> bool:
         if line.key in self._keys or len(self._keys) >= MOST:

@@ -23,6 +23,8 @@ class Meta(_Part, frozen=True):
     resource_version: str = ""
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
+    """When it has to be gone: its grace after it was deleted."""
+    deletion_grace_period_seconds: int = 0
     labels: dict[str, str] = {}
 
 
@@ -132,6 +134,7 @@ class ContainerStatus(_Part, frozen=True):
 
 class Resources(_Part, frozen=True):
     limits: dict[str, str | int] = {}
+    requests: dict[str, str | int] = {}
 
 
 class Container(_Part, frozen=True):
@@ -160,6 +163,48 @@ class Pod(_Part, frozen=True):
     metadata: Meta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+
+class Placed(_Part, frozen=True):
+    """What a pod that is nobody's job takes of its node."""
+
+    node_name: str = ""
+    containers: list[Container] = []
+    init_containers: list[Container] = []
+
+
+class OtherPod(_Part, frozen=True):
+    metadata: Meta
+    spec: Placed = Placed()
+
+
+class Taint(_Part, frozen=True):
+    key: str
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(_Part, frozen=True):
+    unschedulable: bool = False
+    taints: list[Taint] = []
+
+
+class NodeSystem(_Part, frozen=True):
+    architecture: str = ""
+    os_image: str = ""
+
+
+class NodeStatus(_Part, frozen=True):
+    capacity: dict[str, str | int] = {}
+    allocatable: dict[str, str | int] = {}
+    conditions: list[Condition] = []
+    node_info: NodeSystem = NodeSystem()
+
+
+class Node(_Part, frozen=True):
+    metadata: Meta
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
 
 
 class About(_Part, frozen=True):

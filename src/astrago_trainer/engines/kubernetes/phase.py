@@ -6,8 +6,9 @@ and the events about them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from astrago_trainer.core.lifecycle import Phase
@@ -24,7 +25,13 @@ from astrago_trainer.engines.kubernetes.objects import (
     Condition,
     Job,
     JobSet,
+    JobSetSpec,
+    JobSetStatus,
+    JobSpec,
+    JobTemplate,
+    Meta,
     Pod,
+    ReplicatedJob,
     TrainJob,
 )
 from astrago_trainer.engines.kubernetes.pods import (
@@ -77,8 +84,10 @@ def observe(
     trainjob = objects.trainjob
     if trainjob is None:
         return base.GONE
+    if objects.job_set is None and objects.pods:
+        objects = replace(objects, job_set=_guessed(objects))
     job_set = objects.job_set
-    known = _all_failures(objects, failures)
+    known = _since_resumption(_all_failures(objects, failures), job_set)
     attempt = max((each.attempt for each in known), default=0)
     if job_set is not None:  # a deadline takes the JobSet away, and its count with it
         attempt = job_set.status.restarts
@@ -111,10 +120,23 @@ def _why(
         queue = trainjob.metadata.labels.get(QUEUE)
         if queue is not None and not _is_suspended_by_us(trainjob):
             return Why(Phase.QUEUED, "InQueue", f"waits for its turn in the queue {queue}")
-        return Why(Phase.SUSPENDED, "Suspended", "suspended on request")
+        return _suspended(objects)
     if objects.job_set is None:
         return _before_job_set(objects, trainjob, now)
     return _under_way(objects, objects.job_set, attempt, failures, now)
+
+
+def _suspended(objects: JobObjects) -> Why:
+    """Only when nothing of it runs any more: whoever suspends a job wants its room."""
+    left = [pod for pod in objects.pods.values() if pod.status.phase not in ("Succeeded", "Failed")]
+    if not left:
+        return Why(Phase.SUSPENDED, "Suspended", "suspended on request")
+    is_up = any(phase_of(pod) is PodPhase.RUNNING for pod in left)
+    return Why(
+        Phase.RUNNING if is_up else Phase.PENDING,
+        "Suspending",
+        f"is being suspended; {len(left)} of its pods have not ended yet",
+    )
 
 
 def _is_suspended_by_us(trainjob: TrainJob) -> bool:
@@ -134,7 +156,7 @@ def _failed(
         return Why(Phase.FAILED, condition.reason, condition.message)
     allowed = _max_restarts(objects.job_set)
     used = f"; all {allowed} restarts are used up" if allowed and attempt >= allowed else ""
-    return Why(Phase.FAILED, cause.reason, cause.message + used)
+    return Why(Phase.FAILED, cause.reason, cause.told(used))
 
 
 def _failed_job(objects: JobObjects) -> Why | None:
@@ -179,9 +201,9 @@ def _under_way(
     )
     if cause is not None and not _is_replaced_alone(pods):
         if attempt < _max_restarts(job_set):
-            return Why(Phase.RESTARTING, cause.reason, f"{cause.message}; all ranks start again")
+            return Why(Phase.RESTARTING, cause.reason, cause.told("; all ranks start again"))
         phase = Phase.INITIALIZING if cause.reason == "InitContainerFailed" else Phase.RUNNING
-        return Why(phase, cause.reason, f"{cause.message}; the job is about to fail")
+        return Why(phase, cause.reason, cause.told("; the job is about to fail"))
     up = [pod for pod in trainers if phase_of(pod) in (PodPhase.RUNNING, PodPhase.SUCCEEDED)]
     if len(up) >= expected and any(phase_of(pod) is PodPhase.RUNNING for pod in up):
         return Why(Phase.RUNNING)
@@ -250,6 +272,29 @@ def _all_failures(objects: JobObjects, past: Sequence[Failure]) -> list[Failure]
     return list(known.values())
 
 
+def _guessed(objects: JobObjects) -> JobSet:
+    """What its pods tell of a JobSet that is not to be seen: not yet, or never with the role of M33 alone."""
+    groups = Counter(
+        group_of(pod) for pod in objects.pods.values() if pod.metadata.deletion_timestamp is None
+    )
+    jobs = [
+        ReplicatedJob(name, template=JobTemplate(JobSpec(count))) for name, count in groups.items()
+    ]
+    restarts = max((attempt_of(pod) for pod in objects.pods.values()), default=0)
+    trainjob = objects.trainjob
+    meta = Meta("") if trainjob is None else trainjob.metadata
+    return JobSet(meta, JobSetSpec(jobs), JobSetStatus(restarts=restarts))
+
+
+def _since_resumption(failures: list[Failure], job_set: JobSet | None) -> list[Failure]:
+    """A suspension ends containers as well, within the attempt that goes on after it: no cause of anything."""
+    for condition in () if job_set is None else job_set.status.conditions:
+        resumed = condition.last_transition_time
+        if condition.type == "Suspended" and not condition.is_true and resumed is not None:
+            return [each for each in failures if each.time > resumed.timestamp()]
+    return failures
+
+
 def _shown_pods(objects: JobObjects, attempt: int) -> list[Pod]:
     """Of the current attempt, one for each rank: the newest, rather than one that is going."""
     newest: dict[tuple[str, int], Pod] = {}
@@ -271,7 +316,7 @@ def _pod_reason(pod: Pod, objects: JobObjects) -> str:
         return why_pod_waits(pod, objects.events_about(pod)).message
     failed = failures_of(pod)
     if failed:
-        return failed[0].message
+        return failed[0].told()
     lost = lost_words(pod)
     return lost[1] if lost is not None else ""
 

@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from astrago_trainer.core.render.reporting import token_secret_name
 from astrago_trainer.engines.base import EngineUnavailable, Handle
 from astrago_trainer.engines.kubernetes.applying import is_ours
-from astrago_trainer.engines.kubernetes.client import Client, Conflict, NotFound
+from astrago_trainer.engines.kubernetes.client import Client, Conflict, Forbidden, NotFound
 from astrago_trainer.engines.kubernetes.resources import (
     CONFIGMAPS,
     JOB_UID,
     RUNTIMES,
+    SECRETS,
     TRAINJOBS,
     Resource,
 )
@@ -54,8 +56,12 @@ async def delete_leftovers(client: Client, handle: Handle) -> None:
     for each in await client.list(CONFIGMAPS, handle.namespace, f"{JOB_UID}={handle.uid}"):
         if not each["metadata"].get("ownerReferences"):
             await _delete(client, CONFIGMAPS, each)
+    await _delete_token(client, handle)
     for _ in range(_TRIES):
-        runtimes = await client.list(RUNTIMES, handle.namespace, f"{JOB_UID}={handle.uid}")
+        try:
+            runtimes = await client.list(RUNTIMES, handle.namespace, f"{JOB_UID}={handle.uid}")
+        except Forbidden:  # then none was ever made
+            return
         for each in runtimes:
             if not each["metadata"].get("deletionTimestamp"):
                 await _delete(client, RUNTIMES, each)
@@ -65,6 +71,16 @@ async def delete_leftovers(client: Client, handle: Handle) -> None:
     raise EngineUnavailable(
         f"TrainingRuntime {runtimes[0]['metadata']['name']} in {handle.namespace} is still being removed"
     )
+
+
+async def _delete_token(client: Client, handle: Handle) -> None:
+    """One that a crash left without an owner; where secrets are not ours to read there is none."""
+    try:
+        found = await client.find(SECRETS, handle.namespace, token_secret_name(handle.name))
+    except Forbidden:
+        return
+    if found is not None and is_ours(found, handle):
+        await _delete(client, SECRETS, found)
 
 
 async def _delete(client: Client, resource: Resource, found: Mapping[str, Any]) -> None:

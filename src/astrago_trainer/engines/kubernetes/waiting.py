@@ -16,6 +16,7 @@ from astrago_trainer.engines.kubernetes.pods import label_of
 
 NOT_CREATED = frozenset({"TrainJobResourcesCreationFailed", "JobCreationFailed", "FailedCreate"})
 """Events that say that something below could not be made."""
+UNSCHEDULABLE = "Unschedulable"
 _PROVISIONING = frozenset({"Nominated", "TriggeredScaleUp"})
 """Karpenter and the cluster autoscaler: a node is on its way."""
 _MOUNT = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
@@ -98,7 +99,7 @@ def _unscheduled(pod: Pod, events: list[ClusterEvent]) -> Why:
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.reason == "Unschedulable":
             return Why(
-                Phase.PENDING, "Unschedulable", f"no node has room for {who}: {condition.message}"
+                Phase.PENDING, UNSCHEDULABLE, f"no node has room for {who}: {condition.message}"
             )
         if condition.type == "PodScheduled" and condition.reason == "SchedulingGated":
             return Why(Phase.QUEUED, "SchedulingGated", f"{who} waits for its turn in a queue")

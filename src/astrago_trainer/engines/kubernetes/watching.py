@@ -11,13 +11,20 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
 from astrago_trainer.engines.base import EngineError
-from astrago_trainer.engines.kubernetes.client import Busy, Client, Expired, Status, problem
+from astrago_trainer.engines.kubernetes.client import (
+    Busy,
+    Client,
+    Expired,
+    Forbidden,
+    Status,
+    problem,
+)
 from astrago_trainer.engines.kubernetes.objects import Meta
 from astrago_trainer.engines.kubernetes.resources import Resource
 
@@ -28,6 +35,10 @@ WATCH_SECONDS = 300
 SILENCE_SECONDS = 90.0
 """A bookmark comes every minute; a longer silence is a dead line, which TCP alone would not notice for hours."""
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 10.0
+_FORBIDDEN_SECONDS = 60.0
+"""A role that is bound later is noticed after this time."""
+_POLL_SECONDS = 2.0
+"""Between two lists, where the role of M33 alone lets us list pods and not watch them."""
 
 _log = logging.getLogger(__name__)
 
@@ -71,16 +82,20 @@ class Watched(Generic[T]):
         *,
         namespace: str = "",
         selector: str = "",
+        fields: str = "",
         is_kept: bool = True,
+        is_needed: bool = True,
     ) -> None:
         """`tell` is called with each object that came or changed, and with True when it is gone.
 
         Without `is_kept` no copy is held: after a gap everything is told again, and what went is not (for events,
-        which only ever come).
+        which only ever come). Nobody waits for what is not `is_needed` where the server's role does not allow it.
         """
         self._client = client
         self._path = resource.path(namespace)
-        self._query = {"labelSelector": selector} if selector else {}
+        given = {"labelSelector": selector, "fieldSelector": fields}
+        self._query = {name: value for name, value in given.items() if value}
+        self._is_needed = is_needed
         self._tell = tell
         self.kind = kind
         self._is_kept = is_kept
@@ -91,6 +106,13 @@ class Watched(Generic[T]):
         self.is_listed = asyncio.Event()
         self.trouble = ""
         """Why it is not up to date; empty while it is."""
+        self._told = ""
+        """The last trouble, which is told once."""
+
+    @property
+    def objects(self) -> Collection[T]:
+        """As they are now."""
+        return self._objects.values()
 
     async def run(self) -> None:
         """For ever."""
@@ -108,10 +130,16 @@ class Watched(Generic[T]):
                 self._version = ""
                 pause = _FIRST_DELAY
             except EngineError as error:
-                if not self.trouble:
+                if str(error) != self._told:
                     _log.warning("%s is not up to date: %s", self._path, error)
-                self.trouble = str(error)
+                self.trouble = self._told = str(error)
                 asked = error.after if isinstance(error, Busy) else 0.0
+                if isinstance(error, Forbidden) and self._version:
+                    self._version = ""  # may be listed and not watched: looked at again and again
+                    delay, asked = _FIRST_DELAY, _POLL_SECONDS
+                elif isinstance(error, Forbidden) and not self._is_needed:
+                    self.is_listed.set()  # empty, and nobody waits for it
+                    asked = _FORBIDDEN_SECONDS
                 delay = min(delay * 2, _LONGEST_DELAY)
                 pause = max(delay, asked)
             except Exception:
@@ -147,7 +175,7 @@ class Watched(Generic[T]):
         for gone in known.values():
             self._forget(gone)
         self._version = page.metadata.resource_version
-        self._is_up_to_date()
+        self._is_up_to_date(for_good=False)
         self.is_listed.set()
 
     async def _watch(self) -> None:
@@ -188,9 +216,11 @@ class Watched(Generic[T]):
         self._objects.pop(_key(item), None)
         self._tell(item, True)
 
-    def _is_up_to_date(self) -> None:
-        if self.trouble:
+    def _is_up_to_date(self, *, for_good: bool = True) -> None:
+        """Not for good after a list: only a watch that follows it shows that this lasts."""
+        if for_good and self._told:
             _log.info("%s is up to date again", self._path)
+            self._told = ""
         self.trouble = ""
 
 

@@ -9,6 +9,7 @@ import asyncio
 import fcntl
 import json
 import os
+import platform
 import shutil
 import signal
 import sys
@@ -21,13 +22,18 @@ from astrago_trainer.core.lifecycle import Phase, is_terminal
 from astrago_trainer.engines.base import (
     GONE,
     Ability,
+    Amounts,
     Effective,
+    EngineRejected,
     Event,
     Handle,
+    Node,
+    NodeShare,
     Observation,
     Pod,
     PodPhase,
 )
+from astrago_trainer.engines.local import fitting
 from astrago_trainer.engines.local.folder import (
     JobFolder,
     is_alive,
@@ -35,6 +41,7 @@ from astrago_trainer.engines.local.folder import (
     read_json,
     write_json,
 )
+from astrago_trainer.engines.local.ledger import Ledger
 from astrago_trainer.engines.local.limits import MOST_PROCESSES, Limits
 from astrago_trainer.engines.local.machine import this_machine
 from astrago_trainer.engines.local.notices import Watch, remove_notice
@@ -66,6 +73,8 @@ _INHERITED = (
     "REQUESTS_CA_BUNDLE",
 )
 """What training code may need of the machine, and an image would bring along; nothing else of ours reaches it."""
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""As Kubernetes calls them."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -73,7 +82,7 @@ class LocalEngine:
     """The jobs of one data folder."""
 
     name: ClassVar[str] = "local"
-    abilities = frozenset({Ability.SUSPEND})
+    abilities = frozenset({Ability.SUSPEND, Ability.NODES})
 
     def __init__(
         self,
@@ -97,6 +106,7 @@ class LocalEngine:
         self._isolation = isolation
         self._node = node or os.uname().nodename
         self._most_processes = most_processes
+        self._oversize = fitting.read_oversize(os.environ)
         self._notices = str(data / "notices")
         self.pool = None if warm is None else WarmPool(data, warm, _inherited())
         data.mkdir(parents=True, exist_ok=True)
@@ -104,7 +114,7 @@ class LocalEngine:
     async def apply(self, handle: Handle, effective: Effective) -> None:
         folder = self.folder(handle)
         if not os.path.exists(folder.plan):
-            plan = make_plan(handle, effective, self.images)
+            plan = self._fitted(make_plan(handle, effective, self.images))
             Path(folder.path).mkdir(parents=True, exist_ok=True)
             write_json(folder.plan, plan)
         status = read_json(folder.status)
@@ -150,6 +160,10 @@ class LocalEngine:
         finally:
             watch.close()
 
+    async def nodes(self) -> list[Node]:
+        """This machine."""
+        return [await asyncio.to_thread(self._machine)]
+
     def logs(self, handle: Handle) -> Path:
         return Path(self.folder(handle).path)
 
@@ -162,6 +176,39 @@ class LocalEngine:
         return JobFolder(
             str(self._data / "jobs" / handle.namespace / f"{handle.name}-{handle.uid}")
         )
+
+    def _fitted(self, plan: Json) -> Json:
+        """The plan with what is counted of it; raises EngineRejected for a job that could never start."""
+        machine, needs = this_machine(), fitting.needs_of(plan)
+        told = fitting.excess(needs, machine)
+        if told and self._oversize == "refuse":
+            raise EngineRejected(fitting.refusal(told))
+        notes = [*plan["notes"], *([fitting.note(told)] if told else [])]
+        return {**plan, "needs": fitting.squeezed(needs, machine), "notes": notes}
+
+    def _machine(self) -> Node:
+        machine = this_machine()
+        shares = [self._share(uid, holds) for uid, holds in Ledger(str(self._data), machine).held()]
+        return Node(
+            name=self._node,
+            is_ready=True,
+            capacity=Amounts(machine["cpu"] / 1000, machine["memory"], len(machine["gpus"])),
+            used=sum((each.amounts for each in shares), Amounts()),
+            architecture=_ARCHITECTURES.get(os.uname().machine, os.uname().machine),
+            os_image=_os_name(),
+            shares=tuple(sorted(shares, key=lambda each: (each.namespace, each.job))),
+        )
+
+    def _share(self, uid: str, holds: Json) -> NodeShare:
+        """The ledger knows a job by its uid alone; its folder has the rest."""
+        amounts = Amounts(holds["cpu"] / 1000, holds["memory"], len(holds["gpus"]))
+        for path in (self._data / "jobs").glob(f"*/*-{uid}"):
+            folder = JobFolder(str(path))
+            if (plan := read_json(folder.plan)) is not None:
+                status = read_json(folder.status) or {"pods": []}
+                pods = sum(each["phase"] == PodPhase.RUNNING for each in status["pods"])
+                return NodeShare(plan["namespace"], plan["name"], pods, amounts)
+        return NodeShare("", "", 0, amounts)
 
     async def _start_once(self, folder: JobFolder) -> None:
         """A supervisor, unless one runs or somebody else is about to start it."""
@@ -287,6 +334,13 @@ def _forget(folder: JobFolder) -> None:
                 shutil.rmtree(entry.path, ignore_errors=True)
         else:
             os.unlink(entry.path)
+
+
+def _os_name() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:  # macOS has no such file
+        return platform.system()
 
 
 def _inherited() -> dict[str, str]:

@@ -64,6 +64,11 @@ class Ledger:
         if self._notice is not None:
             self._notice.withdraw()
 
+    def held(self) -> list[tuple[str, Json]]:
+        """What jobs have now, by uid."""
+        with self._entries() as entries:
+            return [(each["uid"], dict(each["holds"])) for each in entries if each["holds"]]
+
     @contextmanager
     def _entries(self) -> Iterator[list[Json]]:
         """Under the lock, without the dead; written back if something changed."""

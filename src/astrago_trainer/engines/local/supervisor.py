@@ -154,15 +154,7 @@ class Supervisor:
     # --- room on this machine
 
     def _enter_queue(self) -> None:
-        needs = {
-            key: sum(
-                group["count"] * container[key]
-                for group in self._plan["groups"]
-                for container in group["pod"]["containers"]
-            )
-            for key in ("cpu", "memory", "gpus")
-        }
-        self._ledger.enter(self._plan["uid"], self._settings["who"], needs)
+        self._ledger.enter(self._plan["uid"], self._settings["who"], self._plan["needs"])
         self._take_turn()
 
     def _take_turn(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -22,6 +23,7 @@ from astrago_trainer.service.identity import Role
 router = APIRouter(prefix="/api/trainjob", tags=["first API"])
 
 Namespace = Annotated[str, Query(description="The user's namespace.", examples=["user-123"])]
+HANDED_SECONDS = 10.0
 Key = Annotated[str | None, Header(alias="Idempotency-Key")]
 
 
@@ -42,6 +44,10 @@ async def create(
     record = await shared.service.submit(
         acting(caller, request), spec.namespace, spec, idempotency_key
     )
+    # Its objects exist when the answer is sent (M22); a cluster that does not answer gets them later.
+    with suppress(TimeoutError):
+        async with asyncio.timeout(HANDED_SECONDS):
+            await shared.service.until_handed(record.job.namespace, record.job.name)
     return json_answer(
         {
             "status": "success",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from astrago_trainer.core.errors import InvalidRequest, Problem
+from astrago_trainer.retelling import FORMS, Door, retell, spec_to_body
 from astrago_trainer.server import bodies, openapi, reads, rules, schemas
 from astrago_trainer.server.answers import acting, job_answer, json_answer, said
 from astrago_trainer.server.checkpoint_list import list_checkpoints
@@ -89,6 +91,39 @@ async def preview(namespace: str, request: Request, shared: Shared, caller: Call
             "provenance": found.provenance,
         }
     )
+
+
+@router.post(
+    rules.JOBS + ":retell",
+    responses={200: said(schemas.Retold)},
+    openapi_extra=openapi.body("JobSpec", openapi.JOB_EXAMPLE),
+    operation_id="retellJob",
+)
+async def retell_job(
+    namespace: str,
+    request: Request,
+    shared: Shared,
+    caller: Caller,
+    form: Annotated[
+        str, Query(pattern=f"^({'|'.join(FORMS)})$", description=f"{', '.join(FORMS)}.")
+    ],
+    server: Annotated[
+        str,
+        Query(
+            max_length=300,
+            pattern=r"^(https?://[^\s/?#]+)?$",
+            description="As the reader reaches it; as this request did when left out.",
+        ),
+    ] = "",
+) -> Response:
+    """The same job for another door: a command, a script or manifests to paste. Nothing is stored."""
+    spec = bodies.job_spec(await bodies.read_json(request), caller, namespace)
+    objects = shared.service.rendered(spec).objects if form == "trainjob" else ()
+    door = Door(
+        server or str(request.base_url).rstrip("/"), namespace, has_auth=shared.settings.has_auth
+    )
+    text = retell(form, spec_to_body(spec, caller=caller.name), objects, door)
+    return json_answer({"form": form, "text": text})
 
 
 # The verbs come before the job itself: `{name}` would take `hello:suspend` for a name.
@@ -190,7 +225,18 @@ async def events(
 @router.get(
     rules.JOB + "/metrics", responses={200: said(schemas.Metrics)}, operation_id="getMetrics"
 )
-async def metrics(namespace: str, name: str, shared: Shared, run: Run = None) -> Response:
+async def metrics(
+    namespace: str,
+    name: str,
+    shared: Shared,
+    run: Run = None,
+    series: Annotated[
+        str, Query(max_length=1000, description="Names, several with commas; default all.")
+    ] = "",
+    points: Annotated[
+        int | None, Query(ge=1, le=10_000, description="At most so many of each, evenly chosen.")
+    ] = None,
+) -> Response:
     """The series of numbers that the training printed or reported."""
     record = shared.service.get(namespace, name)
     await shared.collector.catch_up(record)
@@ -198,7 +244,20 @@ async def metrics(namespace: str, name: str, shared: Shared, run: Run = None) ->
     found = dict(await shared.service.metrics(namespace, name, run))
     fraction, remaining = _last(found.pop(PROGRESS, ())), _last(found.pop(REMAINING, ()))
     progress = None if fraction is None else {"fraction": fraction, "remaining_seconds": remaining}
-    return json_answer({"run": run or job.run, "progress": progress, "series": found})
+    wanted = set(filter(None, series.split(",")))
+    shown = {
+        each: _thinned(values, points)
+        for each, values in found.items()
+        if each in (wanted or found)
+    }
+    return json_answer({"run": run or job.run, "progress": progress, "series": shown})
+
+
+def _thinned(values: Sequence[Point], most: int | None) -> Sequence[Point]:
+    """Evenly, and always with the newest: a list shows its value."""
+    if most is None or len(values) <= most:
+        return values
+    return [values[len(values) - 1 - number * len(values) // most] for number in range(most)][::-1]
 
 
 def _last(points: Any) -> float | None:
@@ -263,14 +322,16 @@ async def manifest(
     if format == "yaml":
         text = await asyncio.to_thread(_yaml, found.objects)
         return Response(text.encode(), media_type="application/yaml")
+    origins = await asyncio.to_thread(shared.service.origins, name, found)
     raw = ",".join(
-        f'"{name}":{text}'
-        for name, text in (
+        f'"{field}":{text}'
+        for field, text in (
             ("digest", json.dumps(found.digest)),
             ("spec", found.spec),
             ("runtime", found.runtime),
             ("objects", found.objects),
             ("effective", found.effective),
+            ("provenance", json.dumps(origins)),
         )
     )
     return Response(f"{{{raw}}}".encode(), media_type="application/json")

@@ -10,9 +10,11 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from astrago_trainer.core.errors import InvalidRequest, Problem
+from astrago_trainer.logs.layout import find_logs
 from astrago_trainer.logs.reader import LogFile
-from astrago_trainer.server import log_answers, rules
-from astrago_trainer.server.context import Caller, Shared
+from astrago_trainer.server import log_answers, log_windows, rules, schemas
+from astrago_trainer.server.answers import json_answer, said
+from astrago_trainer.server.context import Caller, Context, Shared
 from astrago_trainer.server.log_answers import MEDIA_TYPES, Format, Pattern, Wanted
 from astrago_trainer.server.log_places import (
     TRAINING_CONTAINER,
@@ -22,11 +24,15 @@ from astrago_trainer.server.log_places import (
     read_ranks,
 )
 from astrago_trainer.server.sse import streamed
+from astrago_trainer.service.effective import handle_of
 from astrago_trainer.service.errors import NotFound
+from astrago_trainer.store.jobs import Job
 
 router = APIRouter(tags=["logs"])
 
 _BIG = 2**53
+_MOST_ATTEMPTS = 100
+"""Of one window; a job that restarted more often shows its newest."""
 _CONTENT = {
     "text/plain; charset=utf-8": {
         "schema": {"type": "string"},
@@ -90,7 +96,7 @@ async def logs(
     """The log of a job."""
     record = shared.service.get(namespace, name)
     form = format or _accepted(request.headers.get("accept", ""))
-    cursors = read_cursors(cursor or last_event_id)
+    cursors = read_cursors(last_event_id or cursor)  # who comes back knows more than the address
     wanted = Wanted(
         ranks=read_ranks(rank),
         attempt=_attempt(attempt, cursors, record.job.attempt),
@@ -121,6 +127,100 @@ async def logs(
         return await _bytes(found[0], begin[0], stop)
     source = log_answers.lines_of(form, found, begin, stop)
     return streamed(request, shared, caller.name, source, MEDIA_TYPES[form])
+
+
+Rank = Annotated[str, Query(description="One, or several with commas; default all.")]
+Attempt = Annotated[int | None, Query(ge=0, le=2**31 - 1, description="Default all of the run.")]
+Run = Annotated[int | None, Query(ge=1, le=2**31 - 1, description="Default the newest.")]
+Container = Annotated[str, Query(max_length=63, description="Default the one that trains.")]
+Until = Annotated[
+    str, Query(max_length=4000, description="Count as then: `until` of an earlier answer.")
+]
+
+
+@router.get(
+    rules.JOB + "/logs/lines",
+    responses={200: said(schemas.LogWindow)},
+    operation_id="getLogLines",
+)
+async def lines(
+    namespace: str,
+    name: str,
+    shared: Shared,
+    rank: Rank = "",
+    attempt: Attempt = None,
+    run: Run = None,
+    container: Container = TRAINING_CONTAINER,
+    first: Annotated[
+        int, Query(ge=-_BIG, le=_BIG, description="Number of a line; negative: from the end.")
+    ] = -500,
+    count: Annotated[int, Query(ge=1, le=2000)] = 500,
+    at: Annotated[
+        str, Query(max_length=80, description="Around this line: attempt:rank:offset.")
+    ] = "",
+    until: Until = "",
+) -> Response:
+    """Lines by number, over all attempts and ranks in the order of time."""
+    job = shared.service.get(namespace, name).job
+    chosen = _run(run, job.run, name)
+    groups = _groups(shared, job, read_ranks(rank), attempt, chosen, container)
+    places = read_cursors(at)
+    found = await asyncio.to_thread(
+        log_windows.window,
+        shared.line_indexes,
+        groups,
+        read_cursors(until),
+        first,
+        count,
+        places[0] if places else None,
+    )
+    return json_answer({"run": chosen, **found})
+
+
+@router.get(
+    rules.JOB + "/logs/hits", responses={200: said(schemas.LogHits)}, operation_id="findLogLines"
+)
+async def hits(
+    namespace: str,
+    name: str,
+    shared: Shared,
+    q: Annotated[str, Query(max_length=1000, description="What to look for.")] = "",
+    regex: Annotated[bool, Query(description="It is a regular expression.")] = False,
+    ignore_case: bool = False,
+    rank: Rank = "",
+    attempt: Attempt = None,
+    run: Run = None,
+    container: Container = TRAINING_CONTAINER,
+    max_hits: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+    until: Until = "",
+) -> Response:
+    """The numbers of the lines in which something is found."""
+    job = shared.service.get(namespace, name).job
+    groups = _groups(shared, job, read_ranks(rank), attempt, _run(run, job.run, name), container)
+    if not q:
+        return json_answer({"items": [], "is_whole": True})
+    what = log_windows.Search(q, regex, ignore_case, max_hits)
+    async with log_answers.a_search(shared):
+        found = await asyncio.to_thread(
+            log_windows.hits, shared.line_indexes, groups, read_cursors(until), what
+        )
+    return json_answer(found)
+
+
+def _groups(
+    shared: Context, job: Job, ranks: tuple[int, ...], attempt: int | None, run: int, container: str
+) -> list[log_windows.Group]:
+    """The attempts of a run that have logs, in their order; the newest of them always."""
+    folder = shared.service.engine.logs(handle_of(job, run))
+    there = sorted({each.attempt for each in find_logs(folder)})
+    newest = job.attempt if run == job.run else (there[-1] if there else 0)
+    wanted = [attempt] if attempt is not None else sorted({*there[-_MOST_ATTEMPTS:], newest})
+    groups = []
+    for each in wanted:
+        asked = Wanted(ranks=ranks, attempt=each, run=run, container=container)
+        found = log_answers.places(shared, job, asked, each)
+        groups.append(log_windows.Group(each, found, log_windows.is_over(job, run, each)))
+    return groups
 
 
 async def _bytes(place: LogPlace, start: int, stop: int | None) -> Response:

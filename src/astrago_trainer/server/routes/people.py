@@ -10,12 +10,12 @@ from astrago_trainer.core.errors import InvalidRequest
 from astrago_trainer.core.names import check_user_id, tenant_namespace
 from astrago_trainer.server import bodies, openapi, rules, schemas
 from astrago_trainer.server.answers import acting, json_answer, said
-from astrago_trainer.server.context import Caller, Shared
+from astrago_trainer.server.context import Caller, Context, Shared
 from astrago_trainer.server.problems import forbidden
 from astrago_trainer.service.access import IssuedToken
 from astrago_trainer.service.errors import NotFound
 from astrago_trainer.service.identity import Identity, Role
-from astrago_trainer.service.view import time_to_text, token_to_view
+from astrago_trainer.service.view import tenant_to_view, time_to_text, token_to_view
 from astrago_trainer.store.audit import AuditRow
 
 router = APIRouter(prefix="/api/v1", tags=["people"])
@@ -24,6 +24,18 @@ _ANYBODY = Identity("(sign-up)")
 
 Id = Annotated[str, Path(max_length=64)]
 User = Annotated[str, Path(max_length=200)]
+
+
+@router.get("/sign-in", responses={200: said(schemas.SignIn)}, operation_id="howToSignIn")
+async def how_to_sign_in(shared: Shared) -> Response:
+    """What a page needs to know before anybody is signed in."""
+    settings = shared.settings
+    oidc = (
+        {"issuer": settings.oidc_issuer, "client_id": settings.oidc_audience}
+        if settings.oidc_issuer
+        else None
+    )
+    return json_answer({"sign_up": settings.signup, "oidc": oidc})
 
 
 @router.post(
@@ -49,7 +61,7 @@ async def sign_up(request: Request, shared: Shared) -> Response:
         raise InvalidRequest(problems)
     shared.sign_ups.take()
     actor = acting(caller or _ANYBODY, request)
-    await shared.service.access.sign_up(actor, user, body.title)
+    await shared.service.tenancy.sign_up(actor, user, body.title)
     token = await shared.service.access.create_token(actor, user, "sign-up")
     answer = {"user": user, "namespace": tenant_namespace(user), "token": _secret(token)}
     return json_answer(answer, 201)
@@ -109,15 +121,20 @@ async def revoke_token(id: Id, request: Request, shared: Shared, caller: Caller)
 async def tenants(shared: Shared, caller: Caller) -> Response:
     """Namespaces that the caller may look into."""
     found = [
-        {
-            "namespace": each.namespace,
-            "title": each.title,
-            "created_at": time_to_text(each.created_at),
-        }
+        tenant_to_view(each)
         for each in shared.service.access.tenants()
         if caller.may(Role.VIEWER, each.namespace)
     ]
-    return json_answer({"items": found})
+    return json_answer({"items": found, "quota": _quota(shared)})
+
+
+def _quota(shared: Context) -> dict[str, str]:
+    """One for all, and on a cluster alone."""
+    if shared.settings.engine != "kubernetes":
+        return {}
+    from astrago_trainer.server.cluster import read_tenants
+
+    return read_tenants(shared.settings.tenants).quota
 
 
 @router.post(
@@ -130,15 +147,10 @@ async def tenants(shared: Shared, caller: Caller) -> Response:
 async def create_tenant(request: Request, shared: Shared, caller: Caller) -> Response:
     """A namespace for several people."""
     body = await bodies.read_model(request, schemas.TenantRequest)
-    made = await shared.service.access.create_tenant(
+    made = await shared.service.tenancy.create_tenant(
         acting(caller, request), body.namespace, body.title
     )
-    view = {
-        "namespace": made.namespace,
-        "title": made.title,
-        "created_at": time_to_text(made.created_at),
-    }
-    return json_answer(view, 201)
+    return json_answer(tenant_to_view(made), 201)
 
 
 _MEMBERS = "/tenants/{namespace}/members"
@@ -180,6 +192,18 @@ async def remove_member(
     return Response(status_code=204)
 
 
+@router.get(
+    "/users", responses={200: said(schemas.UserList, "All of them.")}, operation_id="listUsers"
+)
+async def users(shared: Shared) -> Response:
+    """Everybody who was let in."""
+    found = [
+        {"name": each.name, "is_administrator": each.is_administrator, "roles": dict(each.roles)}
+        for each in shared.service.access.users()
+    ]
+    return json_answer({"items": found})
+
+
 @router.post(
     "/users",
     status_code=201,
@@ -203,6 +227,10 @@ async def audit(
     shared: Shared,
     caller: Caller,
     namespace: Annotated[str, Query(max_length=63, description="Of this one alone.")] = "",
+    actor: Annotated[str, Query(max_length=200, description="By this one alone.")] = "",
+    action: Annotated[
+        str, Query(max_length=100, description="Actions that begin so: job, or job.delete.")
+    ] = "",
     before: Annotated[int | None, Query(ge=0, le=2**53, description="Of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> Response:
@@ -211,7 +239,9 @@ async def audit(
         rules.enter(Role.ADMINISTRATOR, caller, namespace)
     elif not caller.is_administrator:
         raise forbidden("name a namespace that you administer: ?namespace=….")
-    found = await shared.service.audit(namespace or None, before=before, limit=limit)
+    found = await shared.service.audit(
+        namespace or None, actor=actor, action=action, before=before, limit=limit
+    )
     more = found[-1][0] if len(found) == limit else None
     items = [_audit_view(number, row) for number, row in found]
     return json_answer({"items": items, "next_before": more})
