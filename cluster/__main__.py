@@ -1,4 +1,4 @@
-"""`python -m cluster up|down|status`; `make cluster` and `make clean-cluster` call it."""
+"""`python -m cluster up|server|nodes|down|status`; `make cluster` and its siblings call it."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from cluster.pins import (
 )
 from cluster.pki import make_pki
 from cluster.pod_images import pause_image, pod_images
+from cluster.server_image import server_image
 
 
 def main() -> int:
@@ -38,6 +39,7 @@ def main() -> int:
     up = commands.add_parser("up", help="start the cluster, or use the one that runs")
     up.add_argument("--trainer", choices=PROFILES, default="2.1")
     up.add_argument("--legacy", action="store_true", help="with training-operator for v1 jobs")
+    commands.add_parser("server", help="bring the image of this checkout's server")
     nodes = commands.add_parser("nodes", help="make it this many fake GPU nodes")
     nodes.add_argument("count", type=int, choices=range(MOST + 1), metavar=f"0..{MOST}")
     down = commands.add_parser("down", help="end it and everything in it")
@@ -109,6 +111,13 @@ def _start(layout: Layout, holder: Holder, profile: Profile) -> None:
     install(holder, profile)
 
 
+def _server(layout: Layout, options: argparse.Namespace) -> int:
+    image = server_image()
+    bring(Holder(layout), [image])
+    print(f"{image.name} is there: astrago install --apply --storage none")
+    return 0
+
+
 def _nodes(layout: Layout, options: argparse.Namespace) -> int:
     set_fake_nodes(Kubectl(layout.kubeconfig), options.count)
     return 0
@@ -127,7 +136,7 @@ def _status(layout: Layout, options: argparse.Namespace) -> int:
     return 0 if pid is not None else 1
 
 
-_COMMANDS = {"up": _up, "nodes": _nodes, "down": _down, "status": _status}
+_COMMANDS = {"up": _up, "server": _server, "nodes": _nodes, "down": _down, "status": _status}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -54,7 +54,7 @@ _TORCHRUN = '#!/bin/sh\nexec python3 -m torch.distributed.run "$@"\n'
 
 
 def pod_images() -> list[Image]:
-    debian = _debian()
+    debian = debian_layer()
     busybox = folder_layer(f"busybox {_busybox().stat().st_size}", _fill_busybox)
     torch, tensorflow = (_framework(name) for name in ("torch", "tensorflow"))
     return [
@@ -107,7 +107,7 @@ def _alpine() -> Layer:
     return folder_layer("alpine 1", fill)
 
 
-def _debian() -> Layer:
+def debian_layer() -> Layer:
     """Debian's own installer makes the root, once per list of packages; the archive of it is kept."""
     kept = cache_folder() / "cluster" / "roots" / f"{_SUITE}-{_MADE_AS}-{_PACKAGES}.tar"
     with locked(cache_folder() / "cluster" / "roots.lock"):

@@ -223,6 +223,9 @@ def test_what_is_not_there_has_its_exit_code(argv: list[str], astrago: Astrago) 
         ["list", "--server", "http://x", "--data", "y"],
         ["tokens", "revoke"],
         ["tokens", "list", "x"],
+        ["tenants", "add", "team"],
+        ["tenants", "list", "team"],
+        ["convert"],
         ["login"],
         ["apply"],
     ],
@@ -258,11 +261,10 @@ def test_a_job_file_is_applied(tmp_path: Path, astrago: Astrago) -> None:
     result = astrago("apply", "-f", file, "--follow")
     assert result.code == 0
     assert "step 3 loss=0.333" in result.out
-    file.write_text("kind: TrainJob\napiVersion: trainer.kubeflow.org/v1alpha1\n")
+    file.write_text("kind: Pod\napiVersion: v1\n")
     refused = astrago("apply", "-f", file)
     assert refused.code == 1
-    assert "expected a job file, found TrainJob" in refused.err
-    assert "astrago preview" in refused.err
+    assert "found Pod" in refused.err
     file.write_text("{}\n---\n{}\n")
     assert "expected one job, found 2 documents" in astrago("apply", "-f", file).err
 

@@ -16,6 +16,7 @@ from astrago_trainer import __version__
 from astrago_trainer.cli import cmd_preview, cmd_version, main
 from astrago_trainer.cli.terminal import Terminal, cut, cut_front, padded, width
 from astrago_trainer.core.merge import VERSIONS
+from astrago_trainer.retelling import FORMS
 
 from .conftest import ASTRAGO, Astrago
 
@@ -42,6 +43,7 @@ def test_version_says_what_it_speaks_to(astrago: Astrago) -> None:
 
 def test_the_versions_of_the_option_are_those_of_the_merge() -> None:
     assert cmd_preview.VERSIONS == VERSIONS
+    assert cmd_preview.RETELLINGS == FORMS
 
 
 @pytest.mark.parametrize(

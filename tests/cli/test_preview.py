@@ -276,3 +276,28 @@ def test_the_installed_program_does_the_same(astrago_program: Astrago, tmp_path:
     assert unreadable.code == 1
     assert "No such file" in unreadable.err
     assert astrago_program("preview").code == 2
+
+
+@pytest.mark.parametrize("form", ["cli", "curl", "python", "trainjob"])
+def test_a_job_file_is_told_again_for_another_door(
+    astrago: Astrago, tmp_path: Path, form: str
+) -> None:
+    path = write(tmp_path / "job.yaml", a_job())
+    result = astrago("preview", "-f", str(path), "--as", form)
+    assert result.code == 0, result.err
+    begin = {
+        "cli": "astrago apply --server http://127.0.0.1:8000 ",
+        "curl": "curl -sS ",
+        "python": "from astrago_trainer.client import TrainerClient\n",
+        "trainjob": "# kubectl apply -f FILE\n",
+    }
+    assert result.out.startswith(begin[form])
+    if form == "trainjob":
+        again = write(tmp_path / "again.yaml", *yaml.safe_load_all(result.out))
+        shown = preview_of(astrago("preview", "-f", str(again), "-o", "json"))
+        assert (
+            shown["objects"]
+            == preview_of(astrago("preview", "-f", str(path), "-o", "json"))["objects"]
+        )
+    wrong = astrago("preview", "--trainjob", str(path), "--as", form)
+    assert (wrong.code, "--as takes -f FILE" in wrong.err) == (2, True)

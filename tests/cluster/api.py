@@ -35,6 +35,10 @@ GROUPS = {
     "events": "/api/v1",
     "pods": "/api/v1",
     "resourcequotas": "/api/v1",
+    "limitranges": "/api/v1",
+    "serviceaccounts": "/api/v1",
+    "networkpolicies": "/apis/networking.k8s.io/v1",
+    "rolebindings": "/apis/rbac.authorization.k8s.io/v1",
     "services": "/api/v1",
 }
 MERGE_PATCH = "application/merge-patch+json"

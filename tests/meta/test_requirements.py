@@ -14,14 +14,13 @@ TESTS = Path(__file__).parents[1]
 ALL = {f"M{number}" for number in range(1, 136)}
 
 WAITING = {
-    "the kubernetes engine and its roles": "M3 M4 M5 M6 M7 M8 M33 M36 M62 M112",
     "the SDK and the converter": "M88",
     "restarts and checkpoints on an engine": "M116",
     "the guide": "M91 M98 M135",
 }
 """What it waits for -> the requirements."""
 
-PARTLY = "M5 M7 M62 M88 M91 M98 M112 M116 M135"
+PARTLY = "M88 M91 M98 M116 M135"
 """Wait as well, but what the core has to do with them is shown already."""
 
 BACKGROUND = {"M43", "M74", "M110"}

@@ -1,4 +1,4 @@
-"""`astrago apply -f FILE`: a job file becomes a job."""
+"""`astrago apply -f FILE`: a job file, or a manifest that says the same, becomes a job."""
 
 from __future__ import annotations
 
@@ -6,6 +6,14 @@ import argparse
 
 from astrago_trainer.cli.doors import add_options, add_output, open_door
 from astrago_trainer.cli.exits import EPILOG
+
+TYPE_CHECKING = False  # as in main.py
+if TYPE_CHECKING:
+    from typing import Any
+
+    from astrago_trainer.core.convert import Converted
+
+    Json = dict[str, Any]
 
 _EPILOG = """\
   astrago apply -f job.yaml            begin it
@@ -22,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--file",
         required=True,
         metavar="FILE",
-        help="job file, YAML or JSON; - is standard input",
+        help="job file, TrainJob, or PyTorchJob, TFJob, MPIJob of v1; YAML or JSON; - is standard input",
     )
     parser.add_argument("--follow", action="store_true", help="show its output, to its end")
     add_output(parser)
@@ -36,7 +44,7 @@ def execute(options: argparse.Namespace) -> int:
     from astrago_trainer.cli.job_file import read_job_file
     from astrago_trainer.cli.starting import start
 
-    body = read_job_file(options.file)
+    body = _whole(read_job_file(options.file))
     # A file may say where it belongs; what was typed says it better.
     options.namespace = options.namespace or body.get("namespace")
     with closing(open_door(options)) as door:
@@ -44,3 +52,17 @@ def execute(options: argparse.Namespace) -> int:
         return start(
             door, lambda: door.submit(spec), is_detached=not options.follow, output=options.output
         )
+
+
+def _whole(found: Converted) -> Json:
+    """The body, unless something of a manifest is not in it; what the job can do without is told."""
+    import sys
+
+    from astrago_trainer.cli.terminal import Terminal, problem_lines
+    from astrago_trainer.core.errors import InvalidRequest
+
+    if any(each.severity == "error" for each in found.lost):
+        raise InvalidRequest(found.lost)
+    lines = problem_lines(found.lost, Terminal(sys.stderr))
+    sys.stderr.writelines(f"{line}\n" for line in lines)
+    return found.job

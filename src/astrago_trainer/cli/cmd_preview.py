@@ -9,8 +9,9 @@ TYPE_CHECKING = False  # as in main.py
 if TYPE_CHECKING:
     from astrago_trainer.core.preview import Preview
 
+RETELLINGS = ("cli", "curl", "python", "trainjob")
 VERSIONS = ("2.1", "2.2", "2.3")
-"""Written here too, so that `--help` need not import the merge; a test compares the two."""
+"""Written here too, so that `--help` need not import the merge; a test compares them."""
 
 _FORMS = """\
 forms:
@@ -18,6 +19,8 @@ forms:
       a job file, a request body of the API, or a TrainJob
   astrago preview --runtime FILE --trainjob FILE
       two manifests; --runtime takes a name of `astrago runtimes`, too
+  astrago preview -f job.yaml --as curl
+      the same job as a text to paste: cli, curl, python or trainjob
   astrago preview --jsonl < pairs > answers
       for programs: one {"runtime":…,"trainJob":…} a line
 A TrainJob that comes without its runtime finds it in the catalogue, by
@@ -34,6 +37,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runtime", metavar="FILE|NAME", help="a runtime's manifest or name")
     parser.add_argument("--trainjob", metavar="FILE", help="a TrainJob's manifest")
     parser.add_argument("--jsonl", action="store_true", help="read pairs from standard input")
+    parser.add_argument(
+        "--as",
+        dest="form",
+        choices=RETELLINGS,
+        help="the job of -f as a text to paste, instead of what it becomes",
+    )
     parser.add_argument(
         "-o",
         "--output",
@@ -56,6 +65,12 @@ def execute(options: argparse.Namespace) -> int:
         from astrago_trainer.cli.preview_stream import answer_lines
 
         answer_lines(sys.stdin.buffer, sys.stdout.buffer, options.trainer_version)
+        return 0
+
+    if options.form:
+        from astrago_trainer.cli.preview_retelling import retold
+
+        sys.stdout.write(retold(options.file, options.form, options.trainer_version))
         return 0
 
     from astrago_trainer.cli.preview_input import read_preview
@@ -101,5 +116,7 @@ def _check_usage(options: argparse.Namespace) -> None:
         )
     if options.jsonl and (options.runtime or options.output != "table"):
         options.usage_error("--jsonl takes --trainer-version only")
+    if options.form and (not options.file or options.runtime or options.output != "table"):
+        options.usage_error("--as takes -f FILE and --trainer-version only")
     if options.runtime == "-" and "-" in (options.file, options.trainjob):
         options.usage_error("standard input can be one file only")

@@ -13,6 +13,8 @@ TAKES_ARGUMENTS = True
 _EPILOG = """\
   astrago run train.py                          one node, here
   astrago run train.py --nodes 2 -- --epochs 3  and arguments for the script
+  astrago run train.py --files '*.py'           with the modules beside it
+  astrago run project --entry main.py           a whole folder, 1 MiB at most
   astrago run train.py --gpus 1 --max-restarts 2 --detach
   astrago run train.py --volume data=my-claim:/data:ro --env SEED=1
 
@@ -23,8 +25,16 @@ Ctrl-C leaves the job running and says how to come back.
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG + EPILOG
-    parser.usage = "astrago run FILE.py [option ...] [-- argument ...]"
-    parser.add_argument("file", metavar="FILE.py", help="the script")
+    parser.usage = "astrago run FILE.py|FOLDER [option ...] [-- argument ...]"
+    parser.add_argument("file", metavar="FILE.py", help="the script, or a folder with it")
+    parser.add_argument("--entry", metavar="FILE", help="the script of a folder (train.py)")
+    parser.add_argument(
+        "--files",
+        action="append",
+        default=[],
+        metavar="PATTERN",
+        help="files beside the script that it needs, as '*.py'; of a folder: these alone",
+    )
     job = parser.add_argument_group("job")
     job.add_argument("--name", help="default: made of your name and the time")
     job.add_argument("--nodes", type=count, metavar="N", help="nodes that train together (1)")
@@ -65,7 +75,13 @@ def execute(options: argparse.Namespace) -> int:
     from astrago_trainer.cli.starting import start
     from astrago_trainer.client.requests import script_request
 
-    body = script_request(options.file, options.arguments, _fields(options))
+    body = script_request(
+        options.file,
+        options.arguments,
+        _fields(options),
+        entry=options.entry,
+        files=options.files,
+    )
     with closing(open_door(options)) as door:
         return start(
             door, lambda: door.submit(body), is_detached=options.detach, output=options.output

@@ -1,4 +1,4 @@
-"""`astrago up`: the server, its API and the local engine, until Ctrl-C."""
+"""`astrago up`: the server, its API and an engine, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ _EPILOG = """\
   astrago up --port 0    on a free port
   ASTRAGO_AUTH=tokens astrago up --host 0.0.0.0
                          for others, who need a token
+  ASTRAGO_AUTH=tokens astrago up --engine kubernetes
+                         jobs run on the cluster of KUBECONFIG
 
 Other settings are variables that begin with ASTRAGO_; docs/server.md lists
 them. Jobs outlive the server.
@@ -21,6 +23,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     parser.add_argument("--host", metavar="ADDRESS", help="default: ASTRAGO_HOST, else 127.0.0.1")
     parser.add_argument("--port", type=int, help="default: ASTRAGO_PORT, else 8000; 0: a free one")
+    parser.add_argument(
+        "--engine",
+        choices=("local", "kubernetes"),
+        help="what runs jobs; default: ASTRAGO_ENGINE, else local",
+    )
     add_options(parser)
 
 
@@ -31,6 +38,7 @@ def execute(options: argparse.Namespace) -> int:
         environment(),
         host=options.host,
         port=options.port,
+        engine=options.engine,
         data=data_folder(options),
         database=database(options),
     )

@@ -13,7 +13,6 @@ from collections.abc import (
     Awaitable,
     Callable,
     Coroutine,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -29,16 +28,23 @@ from astrago_trainer.client.models import LogLine, LogQuery
 from astrago_trainer.client.places import own_namespace, user_name
 from astrago_trainer.core.errors import InvalidRequest
 from astrago_trainer.core.lifecycle import Phase, is_terminal
+from astrago_trainer.core.names import check_user_id
 from astrago_trainer.core.spec import parse_job_spec
 from astrago_trainer.engines.local.engine import LocalEngine
 from astrago_trainer.environments import images_here
 from astrago_trainer.server.explaining import event_view, explain, pod_view
+from astrago_trainer.server.node_view import node_to_view
 from astrago_trainer.service import errors as service_errors
 from astrago_trainer.service.board import EVERYWHERE, Query, Record
-from astrago_trainer.service.identity import Identity
+from astrago_trainer.service.identity import Identity, Role
 from astrago_trainer.service.service import Service
 from astrago_trainer.service.settings import Settings
-from astrago_trainer.service.view import job_to_view, time_to_text, token_to_view
+from astrago_trainer.service.view import (
+    job_to_view,
+    tenant_to_view,
+    time_to_text,
+    token_to_view,
+)
 from astrago_trainer.store import StoreError
 
 if TYPE_CHECKING:
@@ -81,7 +87,7 @@ class Embedded:
 
     def close(self) -> None:
         try:
-            self._runner.run(self._settle(self._touched))
+            self._runner.run(self._service.settled(self._touched))
         finally:
             self._runner.run(self._service.close())
             self._runner.close()
@@ -109,7 +115,7 @@ class Embedded:
         async def page() -> Json:
             place = EVERYWHERE if everywhere else self.namespace
             query = Query(phases=frozenset(phases), text=text)
-            await self._settle(self._moving(), _PATIENCE_SECONDS)
+            await self._service.settled(self._moving(), patience=_PATIENCE_SECONDS)
             found = self._service.list(place, query, limit=limit, token=token)
             return {
                 "items": [job_to_view(each.job) for each in found.records],
@@ -194,7 +200,10 @@ class Embedded:
             assert news is None or isinstance(news, dict)
             yield news
 
-    # Tokens.
+    # Nodes, tokens.
+
+    def nodes(self) -> list[Json]:
+        return [node_to_view(each, self._actor) for each in self._run(self._service.nodes())]
 
     def tokens(self) -> list[Json]:
         return [token_to_view(each) for each in self._service.access.tokens()]
@@ -210,6 +219,33 @@ class Embedded:
 
     def revoke_token(self, token: str) -> None:
         self._run(self._service.access.revoke_token(self._actor, token))
+
+    # Tenants.
+
+    def tenants(self) -> list[Json]:
+        return [tenant_to_view(each) for each in self._service.access.tenants()]
+
+    def create_tenant(self, namespace: str, title: str) -> Json:
+        made = self._run(self._service.tenancy.create_tenant(self._actor, namespace, title))
+        return tenant_to_view(made)
+
+    def create_user(self, name: str) -> Json:
+        if problems := check_user_id(name, path="name"):
+            raise InvalidRequest(problems)
+        made = self._run(self._service.access.create_user(self._actor, name))
+        return {"name": made.name, "is_administrator": made.is_administrator}
+
+    def members(self, namespace: str) -> list[Json]:
+        found = self._translated(lambda: self._service.access.members(namespace))
+        return [each._asdict() for each in found]
+
+    def set_member(self, namespace: str, user: str, role: str) -> Json:
+        access = self._service.access
+        self._run(access.set_member(self._actor, namespace, user, Role(role)))
+        return {"namespace": namespace, "user": user, "role": role}
+
+    def remove_member(self, namespace: str, user: str) -> None:
+        self._run(self._service.access.remove_member(self._actor, namespace, user))
 
     # Hands.
 
@@ -227,7 +263,7 @@ class Embedded:
     async def _fresh(self, name: str) -> Record:
         """The job after a look at it: nobody may have looked since the last command."""
         record = self._service.get(self.namespace, name)
-        await self._settle([record.job.number], _PATIENCE_SECONDS)
+        await self._service.settled([record.job.number], patience=_PATIENCE_SECONDS)
         return self._service.get(self.namespace, name)
 
     def _moving(self) -> Iterator[int]:
@@ -235,19 +271,6 @@ class Embedded:
         for record in self._service.board:
             if not (record.job.is_deleting or is_terminal(Phase(record.job.phase))):
                 yield record.job.number
-
-    async def _settle(self, numbers: Iterable[int], patience: float | None = None) -> None:
-        """Until these jobs were looked at and all was done that was to be done.
-
-        The reconciler looks after each job in a task that is named after its number.
-        """
-        names = {f"job {number}" for number in numbers}
-        try:
-            async with asyncio.timeout(patience):
-                while tasks := [each for each in asyncio.all_tasks() if each.get_name() in names]:
-                    await asyncio.wait(tasks)
-        except TimeoutError:
-            return
 
     def _news(self, name: str, query: LogQuery | None) -> Iterator[News]:
         queue: asyncio.Queue[Any] = asyncio.Queue(_WAITING)

@@ -38,6 +38,7 @@ COMMANDS = {
     "up": "start the server: API, page and local engine",
     "run": "run a script as a job and follow it",
     "apply": "begin the job that a file describes",
+    "convert": "turn a TrainJob or a job of v1 into a job file",
     "preview": "show what a job will become, and where each line comes from",
     "list": "list jobs, newest first",
     "status": "show how a job stands, and why",
@@ -50,11 +51,15 @@ COMMANDS = {
     "restart": "run a job again from the beginning",
     "clone": "begin a new job like another one",
     "delete": "end jobs and remove them with their logs",
+    "nodes": "list the machines, how full they are, and by whom",
     "runtimes": "list the runtimes that come with the package, or show one",
     "login": "choose a server for all commands",
     "whoami": "show who you are, and where",
+    "tenants": "say who may do what where",
     "tokens": "list, make or revoke tokens",
     "db": "back up, restore or upgrade the database",
+    "install": "print what a cluster needs, or apply it",
+    "doctor": "say what is missing here or in the cluster, and what mends it",
     "version": "print versions",
 }
 

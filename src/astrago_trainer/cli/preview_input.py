@@ -65,7 +65,7 @@ def _find_trainjob(documents: Sequence[Document], file: str) -> Document:
                     path=_shown(file),
                     code="legacy-kind",
                     message=f"expected a TrainJob, found {legacy[0]} of the Training Operator v1.",
-                    remedy="Write it as a TrainJob or as a job file.",
+                    remedy=f"Make a job file of it: astrago convert -f {_shown(file)}",
                 )
             ]
         )

@@ -43,6 +43,7 @@ _COLOURS = (
     ("mlPolicy", ("magenta",)),
     ("podGroupPolicy", ("magenta",)),
     ("form", ("green",)),
+    ("platform", ("cyan",)),
     ("spec", ("green",)),
     ("metadata", ("green",)),
 )
@@ -52,6 +53,7 @@ _MEANINGS = (
     ("spec", "spec.…", "that field of the TrainJob"),
     ("override", "override N", "an entry of the TrainJob's overrides, the first is 0"),
     ("runtime", "runtime", "the runtime's template"),
+    ("platform", "platform", "this installation: where jobs report their progress"),
     ("mlPolicy", "mlPolicy.…", "Trainer, because of the runtime's ML policy"),
     ("podGroupPolicy", "podGroupPolicy.…", "Trainer, because of the runtime's policy"),
     ("default", "default", "nobody: filled in by Kubernetes, JobSet or Trainer"),

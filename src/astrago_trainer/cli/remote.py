@@ -13,6 +13,7 @@ from astrago_trainer.client.answers import line_of
 from astrago_trainer.client.errors import NotFound
 from astrago_trainer.client.models import ENDED, LogLine, LogQuery
 from astrago_trainer.client.places import Place, namespace_of, user_name
+from astrago_trainer.client.searching import search, searches
 from astrago_trainer.client.session import Session
 
 if TYPE_CHECKING:
@@ -92,6 +93,11 @@ class Remote:
         return self._call(calls.delete(self.namespace, name, keep_code=keep_code))
 
     def logs(self, name: str, query: LogQuery) -> Iterator[Sequence[LogLine]]:
+        if query.grep:
+            job = self.get(name)
+            places = {"nodes": job["nodes"], "framework": job["framework"]}
+            every = searches(self.namespace, name, query, **places)
+            return query.batches(search(every, self._session.lines))
         texts = self._session.lines(calls.logs(self.namespace, name, query))
         return query.batches(line_of(json.loads(text)) for text in texts)
 
@@ -105,6 +111,9 @@ class Remote:
         yield self.get(name)
         yield from _together([lambda: self._lines(name, query), lambda: self._changes(name)])
 
+    def nodes(self) -> list[Json]:
+        return self._items(calls.nodes())
+
     def tokens(self) -> list[Json]:
         return self._items(calls.tokens())
 
@@ -115,6 +124,24 @@ class Remote:
 
     def revoke_token(self, token: str) -> None:
         self._session.call(calls.revoke_token(token))
+
+    def tenants(self) -> list[Json]:
+        return self._items(calls.tenants())
+
+    def create_tenant(self, namespace: str, title: str) -> Json:
+        return self._call(calls.create_tenant(namespace, title))
+
+    def create_user(self, name: str) -> Json:
+        return self._call(calls.create_user(name))
+
+    def members(self, namespace: str) -> list[Json]:
+        return self._items(calls.members(namespace))
+
+    def set_member(self, namespace: str, user: str, role: str) -> Json:
+        return self._call(calls.set_member(namespace, user, role))
+
+    def remove_member(self, namespace: str, user: str) -> None:
+        self._session.call(calls.remove_member(namespace, user))
 
     def close(self) -> None:
         """Nothing is held."""

@@ -29,6 +29,10 @@ class Trouble:
     """Whether the request is done and its answer lost."""
     refuse: Callable[[str, str], int | None] = lambda _method, _path: None
     """The code to answer with instead of asking."""
+    hang: Callable[[str, str], bool] = lambda _method, _path: False
+    """Whether the request is taken and never answered."""
+    is_down: bool = False
+    """Nobody is there: open connections are cut, new ones at once."""
     asked: list[str] = field(default_factory=list)
     """Paths of all requests that are neither a watch nor a log: those go on by themselves."""
 
@@ -40,14 +44,24 @@ async def proxy(access: Access, trouble: Trouble) -> AsyncIterator[Access]:
         base_url=f"https://{NODE_IP}:{API_PORT}", verify=access.tls or True, timeout=None
     ) as upstream:
         busy: set[asyncio.Task[None]] = set()
+        open_: set[asyncio.StreamWriter] = set()
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            open_.add(writer)
             try:
-                await _answer(upstream, trouble, reader, writer)
+                if not trouble.is_down:
+                    await _answer(upstream, trouble, reader, writer)
             except (ConnectionError, httpx.HTTPError, asyncio.IncompleteReadError):
                 pass
             finally:
+                open_.discard(writer)
                 writer.close()
+
+        async def cut() -> None:
+            while True:
+                await asyncio.sleep(0.05)
+                for writer in open_ if trouble.is_down else ():
+                    writer.transport.abort()
 
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             task = asyncio.create_task(serve(reader, writer))
@@ -56,6 +70,7 @@ async def proxy(access: Access, trouble: Trouble) -> AsyncIterator[Access]:
 
         server = await asyncio.start_server(accept, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
+        busy.add(asyncio.create_task(cut()))
         try:
             yield Access(f"http://127.0.0.1:{port}", None, Auth(), {})
         finally:
@@ -79,6 +94,9 @@ async def _answer(
     is_watch = "watch=true" in target
     if not is_watch and not path.endswith("/log"):
         trouble.asked.append(path)
+    if trouble.hang(method, path):
+        await reader.read()  # until the client has had enough
+        return None
     code = trouble.refuse(method, path)
     if code is not None:
         return _send(writer, code, json.dumps({"kind": "Status", "code": code}).encode())

@@ -1,0 +1,141 @@
+"""Manifests of others: applied where a job can say the same, converted with a list of what it cannot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from astrago_trainer import catalogue
+
+from .conftest import Astrago
+
+pytestmark = pytest.mark.usefixtures("data")
+
+SCRIPT = "import os\nprint('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])\n"
+
+
+def a_config_map(text: str, name: str = "train-script") -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name},
+        "data": {"train.py": text},
+    }
+
+
+def test_a_trainjob_with_its_code_is_applied_and_runs(tmp_path: Path, astrago: Astrago) -> None:
+    trainjob = catalogue.sample_trainjob("pytorch-simple")
+    trainjob["spec"]["trainer"]["resourcesPerNode"] = {"limits": {"cpu": "50m", "memory": "64Mi"}}
+    file = tmp_path / "trainjob.yaml"
+    file.write_text(yaml.safe_dump_all([a_config_map(SCRIPT), trainjob]))
+
+    result = astrago("apply", "-f", file, "--follow")
+
+    assert result.code == 0, result.err
+    assert "rank 0 of 2" in result.out
+    assert "rank 1 of 2" in result.out
+
+
+def test_a_trainjob_that_a_job_cannot_express_is_refused_by_its_fields(
+    tmp_path: Path, astrago: Astrago
+) -> None:
+    trainjob = catalogue.sample_trainjob("pytorch-simple")
+    trainjob["spec"]["initializer"] = {"model": {"storageUri": "hf://a/b"}}
+    trainjob["spec"]["podTemplateOverrides"][0]["spec"]["serviceAccountName"] = "me"
+    file = tmp_path / "trainjob.yaml"
+    file.write_text(yaml.safe_dump(trainjob))
+
+    result = astrago("apply", "-f", file)
+
+    assert result.code == 1
+    assert "error    spec.initializer\n" in result.err
+    assert "error    spec.podTemplateOverrides[0].spec.serviceAccountName\n" in result.err
+    assert not result.out
+    file.write_text(yaml.safe_dump_all([a_config_map(SCRIPT, "other"), trainjob]))
+    assert "ConfigMap other is not the code" in astrago("apply", "-f", file).err
+
+
+def test_a_job_of_v1_becomes_a_job_file_and_what_is_lost_is_said(
+    tmp_path: Path, astrago: Astrago
+) -> None:
+    container = {
+        "name": "pytorch",
+        "image": "example.org/train",
+        "command": ["bash", "-c", "echo rank $RANK"],
+        "resources": {"limits": {"cpu": "50m", "memory": "64Mi"}},
+    }
+    role = {
+        "replicas": 1,
+        "restartPolicy": "OnFailure",
+        "template": {"spec": {"containers": [container]}},
+    }
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "old"},
+        "spec": {"pytorchReplicaSpecs": {"Master": role, "Worker": role}},
+    }
+    file = tmp_path / "pytorchjob.yaml"
+    file.write_text(yaml.safe_dump(job))
+
+    result = astrago("convert", "-f", file)
+    assert result.code == 0
+    assert yaml.safe_load(result.out)["nodes"] == 2
+    assert "warning  spec.pytorchReplicaSpecs.Master.restartPolicy\n" in result.err
+
+    applied = astrago("apply", "-f", file, "--follow")
+    assert applied.code == 0, applied.err
+    assert "rank 1" in applied.out
+
+    job["spec"]["elasticPolicy"] = {"maxReplicas": 4}  # type: ignore[index]
+    file.write_text(yaml.safe_dump(job))
+    assert astrago("convert", "-f", file).code == 1
+    assert "spec.elasticPolicy" in astrago("apply", "-f", file).err
+
+
+def test_a_folder_or_modules_beside_a_script_go_with_it(tmp_path: Path, astrago: Astrago) -> None:
+    folder = tmp_path / "project"
+    (folder / "parts").mkdir(parents=True)
+    (folder / "main.py").write_text(
+        "import helper, parts.deep\nprint(helper.WORD, parts.deep.WORD)\n"
+    )
+    (folder / "helper.py").write_text("WORD = 'helped'\n")
+    (folder / "parts/deep.py").write_text("WORD = 'deeply'\n")
+    (folder / ".secret").write_text("stays here")
+    small = ("--cpus", "200m", "--memory", "64Mi")
+
+    whole = astrago("run", folder, "--entry", "main.py", *small)
+    assert whole.code == 0, whole.err
+    assert "helped deeply" in whole.out
+
+    (folder / "solo.py").write_text("import helper\nprint(helper.WORD)\n")
+    beside = astrago("run", folder / "solo.py", "--files", "*.py", *small)
+    assert "helped" in beside.out, beside.err
+
+    missing = astrago("run", folder, *small)
+    assert missing.code == 1
+    assert "has no file train.py" in missing.err
+    (folder / "big.txt").write_text("x" * (2 << 20))
+    large = astrago("run", folder, "--entry", "main.py", *small)
+    assert large.code == 1
+    assert "2.0 MiB" in large.err
+    assert "stays here" not in large.err + whole.out
+
+
+def test_tenants_and_their_members(astrago: Astrago) -> None:
+    assert "No tenants" in astrago("tenants").out
+    assert astrago("tenants", "create", "team-a", "--title", "Team A").code == 0
+    assert "Team A" in astrago("tenants").out
+    assert "no user 'ann'" in astrago("tenants", "add", "team-a", "ann").err
+    assert (
+        "ann is viewer"
+        in astrago("tenants", "add", "team-a", "ann", "--new", "--role", "viewer").out
+    )
+    members = yaml.safe_load(astrago("tenants", "members", "team-a", "-o", "yaml").out)
+    assert members["items"] == [{"namespace": "team-a", "user": "ann", "role": "viewer"}]
+    assert astrago("tenants", "remove", "team-a", "ann").code == 0
+    assert "No members" in astrago("tenants", "members", "team-a").out
+    assert astrago("tenants", "members", "nobody").code in (1, 102)
+    assert astrago("tenants", "create", "Not A Name").code == 1
