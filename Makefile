@@ -10,14 +10,16 @@ CACHE      := $(or $(ASTRAGO_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/astra
 UV         := $(CACHE)/uv-$(UV_VERSION)/bin/uv
 BIN        := .venv/bin
 READY      := .venv/.ready
+PAGE       := src/astrago_trainer/page/index.html
+WEB        := $(shell find web -type f -not -path '*/node_modules/*')
 export ASTRAGO_CACHE := $(CACHE)
 
-.PHONY: help setup demo serve check test fuzz-merge bench campaign cluster fake-nodes test-cluster clean-cluster lock schema build clean
+.PHONY: help setup demo serve check test test-page screenshots fuzz-merge bench campaign cluster fake-nodes server-image test-cluster clean-cluster lock schema build clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(READY) ## make the environment .venv, with .venv/bin/astrago in it
+setup: $(READY) $(PAGE) ## make the environment .venv, with .venv/bin/astrago in it, and the page
 
 $(READY): requirements.lock pyproject.toml $(UV)
 	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv
@@ -33,10 +35,17 @@ $(UV):
 	  { echo "make: '$(PYTHON) -m venv' does not work here; on Debian or Ubuntu: apt-get install python3-venv"; exit 1; }
 	@$(CACHE)/uv-$(UV_VERSION)/bin/pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
 
+# Node of the machine or of its wheel; the same sources are built once, outside the checkout.
+$(PAGE): $(READY) $(WEB) scripts/page.py
+	@$(BIN)/python -m scripts.page build
+	@touch $@
+
 demo: $(READY) ## train a sample on two nodes of this machine, through the real server; ends by itself
 	@$(BIN)/python -m scripts.demo
 
-serve: $(READY) ## server and page on http://127.0.0.1:8000 with the local engine, until Ctrl-C
+# To try things out: the samples ask for more than a small machine has, and run with what there is.
+serve: export ASTRAGO_LOCAL_OVERSIZE ?= squeeze
+serve: $(READY) $(PAGE) ## server and page on http://127.0.0.1:8000 with the local engine, until Ctrl-C
 	@exec $(BIN)/astrago up
 
 check: $(READY) ## lint, types and layers alone (seconds)
@@ -44,8 +53,16 @@ check: $(READY) ## lint, types and layers alone (seconds)
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports --no-logo --no-cache > .venv/layers.log || { cat .venv/layers.log; exit 1; }
 
-test: check ## everything: checks, unit, property, golden, command line, and the merge against the controller's own code
-	@$(BIN)/pytest -q -n 2 --ignore=tests/cluster
+test-page: $(READY) ## types, lint and unit tests of the page in web/
+	@$(BIN)/python -m scripts.page check
+
+screenshots: $(READY) $(PAGE) ## pictures of every page in both languages, colours and widths into build/screenshots (VIEWS="jobs nodes")
+	@$(BIN)/python -m scripts.screenshots $(VIEWS)
+
+# The browser's driver keeps an event loop of its own running, so its tests have processes of their own.
+test: check test-page $(PAGE) ## everything: checks, the page, unit, property, golden, command line, and the merge against the controller's own code
+	@$(BIN)/pytest -q -n 2 --ignore=tests/cluster --ignore=tests/web
+	@$(BIN)/pytest -q -n 2 tests/web
 
 N ?= 20000
 fuzz-merge: $(READY) ## compare N generated pairs per Trainer version with the controller (N=20000)
@@ -56,12 +73,13 @@ bench: $(READY) ## the benchmarks, one JSON line each, ours beside the peer in o
 
 KILLS ?= 200
 ROUNDS ?= 25
-# Requests for each route and kind: 250 are 20,000 in all.
-EXAMPLES ?= 250
+# Requests for each route and kind: 400 are more than 20,000 in all.
+EXAMPLES ?= 400
 campaign: fuzz-merge ## the long versions of the tests, with seeds that replay a failure
 	@$(BIN)/python -m tests.checkpoint.campaign --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.service.campaign --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
 	@ASTRAGO_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/server/test_schema.py
+	@ASTRAGO_LOCKED_SECONDS=30 $(BIN)/pytest -q tests/server/test_faults.py
 
 TRAINER ?= 2.1
 cluster: $(READY) ## a real Kubernetes with Kubeflow Trainer on this machine, or the one that runs (TRAINER=2.1|2.2|2.3, LEGACY=1; root, Go)
@@ -71,11 +89,15 @@ NODES ?= 4
 fake-nodes: cluster ## make it NODES fake GPU nodes beside the real one, 0 to 1000 (NODES=4)
 	@$(BIN)/python -m cluster nodes $(NODES)
 
+server-image: cluster ## bring the image of this checkout's server into it, for astrago install
+	@$(BIN)/python -m cluster server
+
 # Most of these tests wait for the operator, so more of them run at once than there are cores. The pages of the guide use
-# fixed names and follow one another; the tests in `alone` change the cluster itself.
+# fixed names and follow one another; those in `install` share one installation; those in `alone` change the cluster itself.
 test-cluster: ## the tests on the cluster, with the release that TRAINER names; ends the cluster
 	@$(MAKE) --no-print-directory cluster LEGACY=1
-	@TRAINER=$(TRAINER) $(BIN)/pytest -q -n 4 --ignore=tests/cluster/guide --ignore=tests/cluster/alone tests/cluster
+	@TRAINER=$(TRAINER) $(BIN)/pytest -q -n 4 --ignore=tests/cluster/guide --ignore=tests/cluster/alone --ignore=tests/cluster/install tests/cluster
+	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster/install
 	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster/guide
 	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster/alone
 
@@ -89,9 +111,9 @@ lock: $(UV) ## resolve the dependencies anew into requirements.lock
 schema: $(READY) ## read the field tables of Trainer 2.1, 2.2 and 2.3 anew (needs Go)
 	@$(BIN)/python -m tests.oracle.schema --write
 
-build: $(READY) ## wheel and source archive into dist/
+build: $(READY) $(PAGE) ## wheel and source archive into dist/
 	@$(UV) build --quiet --no-build-isolation --python .venv
 
 clean: ## remove what the targets made inside the checkout
-	@rm -rf .venv dist build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf .venv dist build web/node_modules src/astrago_trainer/page .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

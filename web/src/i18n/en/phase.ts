@@ -1,0 +1,23 @@
+/** The phases of a job, and under `…Means` what each says. */
+export const phase = {
+  Queued: "Queued",
+  Pending: "Pending",
+  Pulling: "Pulling",
+  Initializing: "Initializing",
+  Running: "Running",
+  Restarting: "Restarting",
+  Suspended: "Suspended",
+  Complete: "Complete",
+  Failed: "Failed",
+  Deleting: "Deleting",
+  QueuedMeans: "waits for quota or for its turn in a queue",
+  PendingMeans: "waits for nodes that have room for its pods",
+  PullingMeans: "the nodes fetch the container image",
+  InitializingMeans: "code, data or settings are being prepared",
+  RunningMeans: "the training runs on all nodes",
+  RestartingMeans: "something failed; all nodes start again",
+  SuspendedMeans: "stopped on request; resume starts its pods anew",
+  CompleteMeans: "every node ended with success",
+  FailedMeans: "ended without success; it will not be tried again",
+  DeletingMeans: "its objects are being removed",
+} as const;

@@ -1,0 +1,68 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { catalogues, formats, translator } from "./i18n";
+
+const SOURCES = join(process.cwd(), "src");
+
+function flat(language: "en" | "ko"): Map<string, string> {
+  return new Map(
+    Object.entries(catalogues[language]).flatMap(([page, texts]) =>
+      Object.entries(texts).map(([name, text]) => [`${page}.${name}`, text] as const),
+    ),
+  );
+}
+
+const placeholders = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map((found) => found[1]).sort();
+
+describe("the catalogues", () => {
+  const en = flat("en");
+  const ko = flat("ko");
+
+  it("have the same keys", () => {
+    expect([...ko.keys()].sort()).toEqual([...en.keys()].sort());
+  });
+  it("have no empty text, and the same placeholders", () => {
+    for (const [key, text] of en) {
+      expect(text.trim(), key).not.toBe("");
+      expect(ko.get(key)?.trim(), key).not.toBe("");
+      expect(placeholders(ko.get(key) ?? ""), key).toEqual(placeholders(text));
+    }
+  });
+  it("are translated: a Korean text without Hangul is the same word in both languages", () => {
+    for (const [key, text] of ko) if (!/\p{Script=Hangul}/u.test(text)) expect(text, key).toBe(en.get(key));
+  });
+  it("hold nothing that is not used", () => {
+    const code = readdirSync(SOURCES, { recursive: true, encoding: "utf-8" })
+      .filter((name) => /\.tsx?$/.test(name) && !/^i18n[\\/]|\.test\./.test(name))
+      .map((name) => readFileSync(join(SOURCES, name), "utf-8"))
+      .join("\n");
+    const words = new Set([...code.matchAll(/["'`]([\w]+\.\w+)["'`]/g)].map((found) => found[1]));
+    // `phase.${x}` uses all of them, `admin.role_${x}` all that begin so.
+    const begun = [...code.matchAll(/`(\w+\.\w*)\$\{/g)].map((found) => found[1] ?? "");
+    const unused = [...en.keys()].filter(
+      (key) =>
+        !begun.some((each) => key.startsWith(each)) &&
+        !words.has(key) &&
+        !words.has(key.replace(/_(one|other)$/, "")),
+    );
+    expect(unused).toEqual([]);
+  });
+});
+
+describe("formats", () => {
+  it("write durations in at most two units", () => {
+    const { duration } = formats("en");
+    expect([0, 59.6, 3600, 3725, 90061].map(duration)).toEqual(["0s", "1m", "1h", "1h 2m", "1d 1h"]);
+  });
+  it("speak of the past in the language", () => {
+    const now = Date.parse("2026-11-15T12:00:00Z");
+    expect(formats("en").ago("2026-11-15T11:57:00Z", now)).toBe("3 min. ago");
+    expect(formats("ko").ago("2026-11-15T11:57:00Z", now)).toBe("3분 전");
+  });
+  it("know one from many", () => {
+    expect(translator("en").plural("common.problems", 1)).toBe("1 problem");
+    expect(translator("en").plural("common.problems", 1200)).toBe("1,200 problems");
+    expect(translator("ko").plural("common.problems", 2)).toBe("문제 2개");
+  });
+});

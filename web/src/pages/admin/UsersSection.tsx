@@ -1,0 +1,128 @@
+import { useState } from "react";
+import { Link } from "react-aria-components";
+import { api } from "@/api/client";
+import type { components } from "@/api/schema";
+import { useLoad } from "@/api/useLoad";
+import { useT } from "@/i18n/i18n";
+import { to } from "@/router/router";
+import { Button } from "@/ui/Button";
+import { Field } from "@/ui/Field";
+import { EmptyState, Loading } from "@/ui/Layout";
+import { ProblemNote } from "@/ui/ProblemList";
+import { type Column, Table } from "@/ui/Table";
+import { Tick } from "@/ui/Tick";
+import { toast } from "@/ui/toasts";
+import styles from "./AdminPage.module.css";
+import { FormDialog } from "./FormDialog";
+import { useWrite } from "./useWrite";
+
+type User = components["schemas"]["UserWithRoles"];
+
+export function UsersSection() {
+  const t = useT();
+  const { data, problem, reload } = useLoad("users", (signal) => api.get("/api/v1/users", { signal }));
+  const [isAdding, setIsAdding] = useState(false);
+  const columns: Column<User>[] = [
+    { id: "name", header: t("admin.user"), cell: (each) => each.name },
+    { id: "roles", header: t("admin.roles"), cell: (each) => <Roles user={each} /> },
+    {
+      id: "tokens",
+      header: t("admin.tokens"),
+      isNumber: true,
+      cell: (each) => (
+        <Link href={`${to.admin("tokens")}?user=${encodeURIComponent(each.name)}`}>
+          {t("admin.tokensOf", { user: each.name })}
+        </Link>
+      ),
+    },
+  ];
+  return (
+    <div className={styles.stack}>
+      <div className={styles.above}>
+        <p>{t("admin.usersHelp")}</p>
+        <Button look="primary" icon="plus" onPress={() => setIsAdding(true)}>
+          {t("admin.newUser")}
+        </Button>
+      </div>
+      {problem && <ProblemNote problem={problem} onRetry={reload} />}
+      {!data && !problem && <Loading />}
+      {data && data.items.length === 0 && (
+        <EmptyState icon="user" title={t("admin.noUsers")}>
+          {t("admin.noUsersHelp")}
+        </EmptyState>
+      )}
+      {data && data.items.length > 0 && (
+        <Table label={t("admin.users")} columns={columns} rows={data.items} keyOf={(each) => each.name} />
+      )}
+      <NewUser isOpen={isAdding} onClose={() => setIsAdding(false)} onMade={reload} />
+    </div>
+  );
+}
+
+const ROLES = ["viewer", "member", "administrator"] as const;
+
+function Roles({ user }: { user: User }) {
+  const t = useT();
+  const entries = Object.entries(user.roles);
+  return (
+    <ul className={styles.plain}>
+      {user.is_administrator && <li>{t("admin.ofAll")}</li>}
+      {entries.map(([namespace, role]) => {
+        const known = ROLES.find((each) => each === role);
+        return (
+          <li key={namespace}>
+            <Link href={`${to.admin("tenants")}?namespace=${encodeURIComponent(namespace)}`}>
+              {namespace}
+            </Link>{" "}
+            {known ? t(`admin.role_${known}`) : role}
+          </li>
+        );
+      })}
+      {!user.is_administrator && entries.length === 0 && (
+        <li className={styles.quiet}>{t("admin.noRoles")}</li>
+      )}
+    </ul>
+  );
+}
+
+function NewUser({ isOpen, onClose, onMade }: { isOpen: boolean; onClose: () => void; onMade: () => void }) {
+  const t = useT();
+  const writing = useWrite();
+  const [name, setName] = useState("");
+  const [isAdministrator, setIsAdministrator] = useState(false);
+  const submit = async () => {
+    const body = { name: name.trim(), is_administrator: isAdministrator };
+    if (!(await writing.write(() => api.post("/api/v1/users", { body })))) return;
+    toast({ tone: "good", text: t("admin.userMade", { name: body.name }) });
+    setName("");
+    setIsAdministrator(false);
+    onClose();
+    onMade();
+  };
+  return (
+    <FormDialog
+      title={t("admin.newUser")}
+      action={t("admin.make")}
+      isOpen={isOpen}
+      isReady={name.trim() !== ""}
+      writing={writing}
+      onClose={onClose}
+      onSubmit={submit}
+    >
+      <Field
+        label={t("admin.user")}
+        help={t("admin.userHelp")}
+        value={name}
+        onChange={setName}
+        isRequired
+        autoFocus
+      />
+      <Tick
+        label={t("admin.ofAll")}
+        help={t("admin.ofAllHelp")}
+        isOn={isAdministrator}
+        onChange={setIsAdministrator}
+      />
+    </FormDialog>
+  );
+}

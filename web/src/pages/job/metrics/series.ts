@@ -1,0 +1,92 @@
+/** Points of a series made ready for a plot: cut by attempt, smoothed, with one axis for all. */
+
+/** Step, seconds since 1970, value. */
+export type Point = readonly [step: number, time: number, value: number];
+export type Axis = "step" | "time";
+
+export interface Part {
+  attempt: number;
+  points: readonly Point[];
+}
+
+/** Points came in the order of time; an attempt has those from its start on. `starts` are seconds, in order. */
+export function byAttempt(
+  points: readonly Point[],
+  starts: readonly { attempt: number; time: number }[],
+): Part[] {
+  const parts: { attempt: number; points: Point[] }[] = [];
+  let place = 0;
+  for (const point of points) {
+    while (place + 1 < starts.length && point[1] >= (starts[place + 1]?.time ?? 0)) place += 1;
+    const attempt = starts[place]?.attempt ?? 0;
+    const part = parts.at(-1);
+    if (part?.attempt === attempt) part.points.push(point);
+    else parts.push({ attempt, points: [point] });
+  }
+  return parts;
+}
+
+/** A moving mean that forgets by `weight` (0: nothing is smoothed); without the pull of its first value to 0. */
+export function smooth(values: readonly number[], weight: number): number[] {
+  if (weight <= 0) return [...values];
+  let mean = 0;
+  let whole = 1;
+  return values.map((value) => {
+    if (!Number.isFinite(value)) return value;
+    mean = mean * weight + value * (1 - weight);
+    whole *= weight;
+    return mean / (1 - whole);
+  });
+}
+
+export interface Aligned {
+  xs: number[];
+  /** One for each part; null where it has no point. */
+  ys: (number | null)[][];
+  marks: { attempt: number; x: number }[];
+}
+
+/** All parts on one axis. A log scale has no place for 0 and below. */
+export function align(
+  parts: readonly Part[],
+  axis: Axis,
+  { isLog = false, weight = 0 }: { isLog?: boolean; weight?: number } = {},
+): Aligned {
+  const xOf = (point: Point) => (axis === "step" ? point[0] : point[1]);
+  const xs = [...new Set(parts.flatMap((part) => part.points.map(xOf)))].sort((a, b) => a - b);
+  const places = new Map(xs.map((x, place) => [x, place]));
+  const ys = parts.map((part) => {
+    const row = new Array<number | null>(xs.length).fill(null);
+    const values = smooth(
+      part.points.map((point) => point[2]),
+      weight,
+    );
+    for (const [index, point] of part.points.entries()) {
+      const value = values[index] ?? 0;
+      row[places.get(xOf(point)) ?? 0] = isLog && value <= 0 ? null : value;
+    }
+    return row;
+  });
+  const marks = parts.slice(1).flatMap((part) => {
+    const first = part.points[0];
+    return first ? [{ attempt: part.attempt, x: xOf(first) }] : [];
+  });
+  return { xs, ys, marks };
+}
+
+const FIRST = ["loss", "train_loss", "eval_loss", "val_loss", "accuracy", "eval_accuracy", "val_accuracy"];
+
+/** What people look for first, then by name. */
+export function inOrder(names: readonly string[]): string[] {
+  const place = (name: string) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
+  return [...names].sort((a, b) => place(a) - place(b) || (a < b ? -1 : a > b ? 1 : 0));
+}
+
+/** At most so many rows of a table, evenly, with the first and the last. */
+export function sample<T>(rows: readonly T[], most: number): T[] {
+  if (rows.length <= most) return [...rows];
+  return Array.from(
+    { length: most },
+    (_, index) => rows[Math.round((index * (rows.length - 1)) / (most - 1))] as T,
+  );
+}
