@@ -6,7 +6,19 @@ import json
 import platform
 import sys
 
-from bench import api, board, checkpoint, cli, launcher, local, logs, merge, progress, store
+from bench import (
+    api,
+    board,
+    checkpoint,
+    cli,
+    kubernetes,
+    launcher,
+    local,
+    logs,
+    merge,
+    progress,
+    store,
+)
 
 BENCHMARKS = {
     "merge": merge.run,
@@ -19,6 +31,7 @@ BENCHMARKS = {
     "store": store.run,
     "board": board.run,
     "api": api.run,
+    "kubernetes": kubernetes.run,
 }
 
 

@@ -185,7 +185,7 @@ class _Follower:
         place = self._taken_up(writer)
         if place is None or (has_ended and place.read >= self._status().restart_count):
             return True
-        delay, refusals = _FIRST_DELAY, 0
+        delay, refusals, silence = _FIRST_DELAY, 0, _STATUS_SECONDS
         while True:
             self._news.clear()
             status, is_gone = self._status(), self._is_gone
@@ -193,7 +193,7 @@ class _Follower:
                 if status.restart_count > place.read + 1:
                     await self._read(writer, place, is_previous=True)
                     place.read = status.restart_count - 1
-                await self._read(writer, place)
+                is_new = await self._read(writer, place)
                 delay, refusals = _FIRST_DELAY, 0
             except Refused as error:
                 # The kubelet no longer has it; or has just started again, and does not know its pods yet.
@@ -219,7 +219,9 @@ class _Follower:
                     return True
                 await self._wait(None)
             else:
-                await self._wait(_STATUS_SECONDS)
+                # Cut off, or about to be told of its end; one that stays like this is asked less and less often.
+                silence = _STATUS_SECONDS if is_new else min(silence * 2, _LONGEST_DELAY)
+                await self._wait(silence)
 
     def _taken_up(self, writer: LogWriter) -> _Place | None:
         """Where to go on; None when all of this pod is in the file, and a later one too."""
@@ -230,8 +232,9 @@ class _Follower:
             return known
         return None if known.created > created else _Place(meta.uid, created)
 
-    async def _read(self, writer: LogWriter, place: _Place, *, is_previous: bool = False) -> None:
-        """To the end of the container, or the present end of the one before it."""
+    async def _read(self, writer: LogWriter, place: _Place, *, is_previous: bool = False) -> bool:
+        """To the end of the container, or the present end of the one before it. Whether there was anything new."""
+        is_new = False
         lines = LogLines(Position(place.stamp.encode(), place.size))
         meta = self._pod.metadata
         query = {"container": self._container, "timestamps": "true"}
@@ -244,10 +247,12 @@ class _Follower:
             async for chunk in response.aiter_bytes():  # as they come: 64 KiB at most
                 text = lines.feed(chunk)
                 if text:
+                    is_new = True
                     place.stamp, place.size = lines.position.stamp.decode(), lines.position.size
                     when = datetime.fromisoformat(place.stamp).timestamp()
                     token = msgspec.json.encode(place)
                     await asyncio.to_thread(writer.append, text, when, token)
+        return is_new
 
     async def _wait(self, seconds: float | None) -> None:
         """For news of the pod, or so long."""
