@@ -170,9 +170,9 @@ def test_what_runs_is_what_was_previewed(tmp_path):
     seen = run(engine, job)
 
     assert seen.phase is Phase.COMPLETE, told(seen)
-    assert read_json(engine.folder(job.handle).plan) == json.loads(
-        json.dumps(make_plan(job.handle, job.effective, engine.images))
-    )
+    plan = json.loads(json.dumps(make_plan(job.handle, job.effective, engine.images)))
+    room = {"cpu": 200, "gpus": 0, "memory": 512 << 20}  # SMALL, twice
+    assert read_json(engine.folder(job.handle).plan) == {**plan, "needs": room}
     (pod,) = [each["template"]["spec"]["template"]["spec"] for each in replicated_jobs(job)]
     (container,) = pod["containers"]
     for rank in range(2):
