@@ -11,7 +11,7 @@ from pathlib import Path
 
 from .conftest import ASTRAGO, Result
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds; only a failing test takes them."""
 SMALL = ("--cpus", "50m", "--memory", "64Mi")
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ASTRAGO = str(Path(sys.executable).with_name("astrago"))
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds; only a failing test takes them."""
 
 

@@ -17,7 +17,7 @@ from builders import a_container, a_job, a_runtime, a_trainjob
 Json = dict[str, Any]
 T = TypeVar("T")
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 """Seconds; only a failing test takes them."""
 
 _numbers = itertools.count()

@@ -24,7 +24,7 @@ from astrago_trainer.service.clock import Clock
 from astrago_trainer.service.effective import handle_of
 from astrago_trainer.service.identity import Identity, Role
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds; only a failing test takes them."""
 HERE = "http://127.0.0.1:8000"
 JOBS = "/api/v1/namespaces/team/jobs"

@@ -18,7 +18,7 @@ from astrago_trainer.service.service import Service
 from astrago_trainer.service.settings import Settings
 from astrago_trainer.store.jobs import Job
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds; only a failing test takes them."""
 ANN = Identity("ann")
 SCRIPT = "print('hello')\n"

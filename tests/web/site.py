@@ -14,7 +14,7 @@ from scripts.page import WEB
 from tests.server.serving import a_request, bearer
 
 AXE = WEB / "node_modules" / "axe-core" / "axe.min.js"
-PATIENCE = 30.0
+PATIENCE = 120.0
 """Seconds; only a failing test takes them."""
 
 # The policy is also told to the document, where it has a name and a line.

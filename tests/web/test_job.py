@@ -12,7 +12,7 @@ from tests.server.hostile import STRINGS
 from tests.server.serving import a_process
 from tests.web.site import PATIENCE, Site
 
-expect.set_options(timeout=2 * PATIENCE * 1000)
+expect.set_options(timeout=PATIENCE * 1000)
 
 # Waits for files of the test, so that nothing depends on time. In the first attempt rank 1 fails while rank 0 waits.
 STORY = """

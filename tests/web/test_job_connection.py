@@ -8,7 +8,7 @@ from tests.server.serving import a_process
 from tests.web.site import PATIENCE
 from tests.web.test_job import _all_lines
 
-expect.set_options(timeout=2 * PATIENCE * 1000)
+expect.set_options(timeout=PATIENCE * 1000)
 
 # Prints as many lines as the file says.
 COUNTS = """

@@ -17,7 +17,7 @@ from playwright.sync_api import Page, expect
 from astrago_trainer.logs.writer import LogWriter
 from tests.web.site import PATIENCE
 
-expect.set_options(timeout=2 * PATIENCE * 1000)
+expect.set_options(timeout=PATIENCE * 1000)
 
 LINES = 1_000_000
 RANKS = 2

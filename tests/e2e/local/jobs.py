@@ -69,10 +69,7 @@ def run(
         await engine.apply(job.handle, job.effective)
         if meanwhile is not None:
             await meanwhile()
-        async with asyncio.timeout(300):
-            return await until(
-                engine, job.handle, lambda seen: seen.phase and is_terminal(seen.phase)
-            )
+        return await until(engine, job.handle, lambda seen: seen.phase and is_terminal(seen.phase))
 
     return asyncio.run(scenario())
 
