@@ -6,10 +6,11 @@ import asyncio
 
 import pytest
 
+from astrago_trainer.server import sse
 from astrago_trainer.server.app import ROUTERS
 from astrago_trainer.server.rules import RULES, Where
 from astrago_trainer.service.identity import Role
-from tests.server.serving import BOSS, JOBS, a_request, a_site, bearer
+from tests.server.serving import BOSS, JOBS, PATIENCE, a_request, a_site, bearer
 
 BODIES = {
     "/api/trainjob/create": {
@@ -192,6 +193,35 @@ def test_signing_up_gives_a_namespace_and_a_token_that_can_be_revoked(tmp_path):
             trail = await site.client.get("/api/v1/audit?namespace=user-123", headers=mine)
             actions = [each["action"] for each in trail.json()["items"]]
             assert actions == ["job.submit", "user.signup"]
+
+    asyncio.run(story())
+
+
+def test_a_stream_ends_with_the_token_or_the_right_that_opened_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(sse, "CHECK_SECONDS", 0.02)
+
+    async def story():
+        async with a_site(tmp_path, auth="tokens") as site:
+            access, path = site.service.access, "/api/v1/namespaces/team/stream"
+            vic, ann, bob = [
+                await site.token(each, team=Role.VIEWER) for each in ("vic", "ann", "bob")
+            ]
+            streams = [
+                asyncio.create_task(site.client.get(path, headers=bearer(each)))
+                for each in (vic, ann, bob)
+            ]
+            while site.context.streams.total() < 3:
+                await asyncio.sleep(0)
+            (token,) = access.tokens("vic")
+            await access.revoke_token(BOSS, token.id)
+            await access.remove_member(BOSS, "team", "ann")
+            done, going = await asyncio.wait(streams[:2], timeout=PATIENCE)
+            assert (len(done), len(going)) == (2, 0)
+            assert not streams[2].done()
+            assert (await site.client.get(path, headers=bearer(vic))).status_code == 401
+            assert (await site.client.get(path, headers=bearer(ann))).status_code == 404
+            site.context.closing.set()
+            assert (await streams[2]).status_code == 200
 
     asyncio.run(story())
 

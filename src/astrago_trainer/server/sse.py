@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -12,8 +12,12 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from astrago_trainer.server.context import Context
+from astrago_trainer.server.problems import ApiError
+from astrago_trainer.service.identity import Identity
 
 HEARTBEAT_SECONDS = 15.0
+CHECK_SECONDS = 3.0
+"""A token that is revoked is worth nothing 5 s later, streams included."""
 _COMMENT = b": still here\n\n"
 
 
@@ -27,19 +31,29 @@ def event(data: bytes, *, name: str = "", id_: str = "") -> bytes:
 def streamed(
     request: Request,
     context: Context,
-    caller: str,
+    caller: Identity,
     source: AsyncGenerator[bytes, None],
     media_type: str,
 ) -> StreamingResponse:
-    """An answer that goes on as long as its source, its client and the server do. Takes a place among the streams."""
+    """An answer that goes on as long as its source, its client and the server do. Takes a place among the streams.
+
+    It ends when the caller's token or rights change: who still may comes back, and is asked for them like anybody.
+    """
     request.scope["is_stream"] = True
-    place = context.stream(caller)
+    place = context.stream(caller.name)
     place.__enter__()  # here, so that a refusal is an answer; given back when the answer ends
+
+    async def is_welcome() -> bool:
+        try:
+            now = await context.gate.identify(dict(request.scope["headers"]))
+        except ApiError:
+            return False
+        return now is not None and _rights(now) == _rights(caller)
 
     async def content() -> AsyncGenerator[bytes, None]:
         try:
             beat = _COMMENT if media_type == "text/event-stream" else b""
-            async with aclosing(living(source, context.closing, beat)) as parts:
+            async with aclosing(living(source, context.closing, beat, is_welcome)) as parts:
                 async for part in parts:
                     yield part
         finally:
@@ -64,29 +78,43 @@ class _Streamed(StreamingResponse):
                 await self._content.aclose()
 
 
+def _rights(identity: Identity) -> tuple[object, ...]:
+    return identity.name, identity.roles, identity.is_administrator, identity.job
+
+
 async def living(
-    source: AsyncGenerator[bytes, None], closing: asyncio.Event, beat: bytes
+    source: AsyncGenerator[bytes, None],
+    closing: asyncio.Event,
+    beat: bytes,
+    is_welcome: Callable[[], Awaitable[bool]],
 ) -> AsyncGenerator[bytes, None]:
-    """The parts of a source; a sign of life when it is quiet; its end when the server closes."""
+    """The parts of a source; a sign of life when it is quiet; its end when the server closes or the client must go."""
     end = asyncio.ensure_future(closing.wait())
     part: asyncio.Future[bytes] | None = None
+    clock = asyncio.get_running_loop().time
+    checked = told = clock()
     try:
         while True:
             if part is None:
                 part = asyncio.ensure_future(anext(source))
             await asyncio.wait(
-                (part, end), timeout=HEARTBEAT_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                (part, end), timeout=CHECK_SECONDS, return_when=asyncio.FIRST_COMPLETED
             )
+            if clock() - checked >= CHECK_SECONDS:
+                checked = clock()
+                if not await is_welcome():
+                    return
             if part.done():
                 try:
                     found = part.result()
                 except StopAsyncIteration:
                     return
-                part = None
+                part, told = None, clock()
                 yield found
             elif end.done():
                 return
-            elif beat:
+            elif beat and clock() - told >= HEARTBEAT_SECONDS:
+                told = clock()
                 yield beat
     finally:
         end.cancel()

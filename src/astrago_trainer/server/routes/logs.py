@@ -116,7 +116,7 @@ async def logs(
         raise InvalidRequest([problem])
     if follow and not grep and limit is None:
         source = log_answers.followed(shared, record, wanted, form)
-        return streamed(request, shared, caller.name, source, MEDIA_TYPES[form])
+        return streamed(request, shared, caller, source, MEDIA_TYPES[form])
     begin = await asyncio.to_thread(log_answers.starts, wanted, found)
     if grep:
         what = Pattern(grep, ignore_case, before, after, max_hits)
@@ -126,7 +126,7 @@ async def logs(
     if form == "text" and len(found) == 1:
         return await _bytes(found[0], begin[0], stop)
     source = log_answers.lines_of(form, found, begin, stop)
-    return streamed(request, shared, caller.name, source, MEDIA_TYPES[form])
+    return streamed(request, shared, caller, source, MEDIA_TYPES[form])
 
 
 Rank = Annotated[str, Query(description="One, or several with commas; default all.")]

@@ -49,7 +49,7 @@ async def stream(
     """Changes of jobs from now on."""
     place = EVERYWHERE if namespace == rules.ALL_NAMESPACES else namespace
     source = _events(shared, place, is_back=bool(last_event_id))
-    return streamed(request, shared, caller.name, source, "text/event-stream")
+    return streamed(request, shared, caller, source, "text/event-stream")
 
 
 async def _events(shared: Context, namespace: str, *, is_back: bool) -> AsyncGenerator[bytes, None]:
