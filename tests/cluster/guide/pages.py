@@ -37,6 +37,7 @@ PLACEHOLDERS = {
     "hash": r"[a-z0-9]{8,10}",
     "ip": r"\d+\.\d+\.\d+\.\d+",
     "number": r"\d+",
+    "restarts": r"\d+(?: \([0-9smhd]+ ago\))?",
     "loss": r"\d+\.\d{4}",
     "accuracy": r"[01]\.\d{4}",
     "commit": r"[0-9a-f]{40}",
