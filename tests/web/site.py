@@ -76,7 +76,7 @@ class Site:
     def check(self) -> None:
         """No error in the console, no report of the policy, no dialog, no request to another host."""
         found = [each for each in self.errors if not any(word in each for word in self.expected)]
-        assert found == []
+        assert not found, found
         assert self.foreign == []
 
     def axe(self) -> list[str]:

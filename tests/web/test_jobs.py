@@ -152,6 +152,7 @@ def test_several_are_suspended_and_deleted_at_one_word(shared):
     asked = page.get_by_role("alertdialog", name="Delete 2 jobs?")
     expect(asked).to_contain_text("cannot be brought back")
     expect(asked).not_to_contain_text("bulk-2")
+    shared.expected = ("status of 404",)  # a row may ask for the loss of a job that is gone by then
     asked.get_by_role("button", name="Delete").click()
     expect(row(page, "bulk-0")).to_have_count(0)
     expect(row(page, "bulk-1")).to_have_count(0)
