@@ -39,7 +39,7 @@ DEBIAN_PACKAGES = {
 """Program or file -> the package that has it."""
 NEEDED_GB = 20
 """For sources, build results, images and pods of all profiles."""
-APT_SECONDS = 120.0
+APT_SECONDS = 300.0
 """Another apt-get, say that of a machine which has just started, is waited for this long."""
 
 
@@ -88,7 +88,7 @@ def install_packages() -> None:
             f"Install them with your package manager; Debian's packages are {', '.join(packages)}.",
         )
     print(f"installing {' '.join(packages)}", flush=True)
-    told = _install(packages)
+    told = apt_install(packages)
     if still := _missing():
         raise ClusterError(
             f"{', '.join(still)} are missing after apt-get install {' '.join(packages)}: {told.strip()[-500:]}",
@@ -104,7 +104,7 @@ def _missing() -> dict[str, str]:
     }
 
 
-def _install(packages: list[str]) -> str:
+def apt_install(packages: list[str]) -> str:
     """What apt-get had to say, if it failed. Its lists are fetched only where the present ones do not do."""
     install = ["install", "-y", "-qq", "--no-install-recommends", *packages]
     if _apt_get(install).returncode == 0:

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from cluster.machine import apt_install
+
 USERS = ("postgres", "nobody")
 QUICK = "-c fsync=off -c full_page_writes=off -c max_connections=40 -c shared_buffers=16MB"
 """Tests of what survives a loss of power are not for this one."""
@@ -53,9 +55,7 @@ def running_postgres() -> Iterator[str]:
 def _programs() -> Path:
     found = _find_programs()
     if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        command = ["apt-get", "install", "-y", "-q", "--no-install-recommends", "postgresql"]
-        subprocess.run(command, env=environment, capture_output=True, timeout=600)
+        apt_install(["postgresql"])
         found = _find_programs()
     if found is None:
         raise Missing("PostgreSQL is missing: apt-get install postgresql")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
+
+from cluster.machine import apt_install
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 PACKAGES = ("chromium", "fonts-noto-cjk")
@@ -28,9 +29,7 @@ def chromium() -> str:
     """The path of the program; raises Missing."""
     found = _find()
     if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        command = ["apt-get", "install", "-y", "-q", "--no-install-recommends", *PACKAGES]
-        subprocess.run(command, env=environment, capture_output=True, timeout=600)
+        apt_install(list(PACKAGES))
         found = _find()
     if found is None:
         raise Missing("Chromium is missing: apt-get install chromium")
