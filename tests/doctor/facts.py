@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from astrago_trainer import __version__, catalogue
 from astrago_trainer.doctor.cluster_facts import ClusterFacts
+from astrago_trainer.doctor.findings import Finding, State
 from astrago_trainer.doctor.machine_facts import MachineFacts
 from astrago_trainer.install.manifests import NAMESPACE, shipped_objects
 
@@ -158,3 +160,14 @@ def refused_by_the_webhook() -> Any:
     from astrago_trainer.doctor.cluster_facts import Trouble
 
     return Trouble(403, 'admission webhook "validator.trainjob.trainer.kubeflow.org" denied it')
+
+
+def assert_only(
+    findings: Iterable[Finding], subject: str, state: str, said: str, mend: str
+) -> None:
+    """Exactly one finding is not ok: this one, with this among its words and its commands."""
+    (finding,) = [each for each in findings if each.state is not State.OK]
+    assert (finding.subject, finding.state.value) == (subject, state)
+    assert said in finding.text
+    assert mend in " ".join(finding.mend)
+    assert bool(mend) == bool(finding.mend)

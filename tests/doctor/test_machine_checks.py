@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.doctor.facts import a_machine
+from tests.doctor.facts import a_machine, assert_only
 
 from astrago_trainer.doctor.findings import State
 from astrago_trainer.doctor.machine_checks import check_machine
@@ -37,12 +37,7 @@ def test_a_healthy_machine_has_nothing_to_mend():
     ],
 )  # fmt: skip
 def test_what_is_missing_is_named(changes, subject, state, said, mend):
-    not_ok = [each for each in check_machine(a_machine(**changes)) if each.state is not State.OK]
-    (finding,) = not_ok
-    assert (finding.subject, finding.state.value) == (subject, state)
-    assert said in finding.text
-    assert mend in " ".join(finding.mend)
-    assert bool(mend) == bool(finding.mend)
+    assert_only(check_machine(a_machine(**changes)), subject, state, said, mend)
 
 
 @pytest.mark.parametrize(

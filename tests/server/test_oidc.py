@@ -7,8 +7,9 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeVar
 
 import jwt
 import pytest
@@ -83,15 +84,23 @@ class SmallIssuer:
         return jwt.encode(claims, key, kind, headers={"kid": kid, **(headers or {})})
 
 
-@pytest.fixture
-def issuer() -> Iterator[SmallIssuer]:
-    made = SmallIssuer()
+AnIssuer = TypeVar("AnIssuer", bound=SmallIssuer)
+
+
+@contextmanager
+def serving(made: AnIssuer) -> Iterator[AnIssuer]:
     thread = threading.Thread(target=made.server.serve_forever, daemon=True)
     thread.start()
     yield made
     made.server.shutdown()
     made.server.server_close()
     thread.join()
+
+
+@pytest.fixture
+def issuer() -> Iterator[SmallIssuer]:
+    with serving(SmallIssuer()) as made:
+        yield made
 
 
 def test_somebody_of_the_issuer_signs_up_and_works(tmp_path, issuer):

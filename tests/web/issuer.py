@@ -6,14 +6,12 @@ import base64
 import hashlib
 import json
 import secrets
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
-from tests.server.test_oidc import SmallIssuer
+from tests.server.test_oidc import SmallIssuer, serving
 
 CLIENT = "astrago"
 
@@ -91,12 +89,5 @@ def _first(text: str) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(text).items()}
 
 
-@contextmanager
-def an_issuer() -> Iterator[BrowserIssuer]:
-    made = BrowserIssuer()
-    thread = threading.Thread(target=made.server.serve_forever, daemon=True)
-    thread.start()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
-    thread.join()
+def an_issuer() -> AbstractContextManager[BrowserIssuer]:
+    return serving(BrowserIssuer())

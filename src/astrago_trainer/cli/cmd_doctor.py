@@ -7,6 +7,7 @@ import os
 
 from astrago_trainer.cli import cluster_access
 from astrago_trainer.cli import data_folder as data
+from astrago_trainer.cli.doors import add_output
 
 TYPE_CHECKING = False  # as in main.py
 if TYPE_CHECKING:
@@ -28,13 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("local", "kubernetes"),
         help="what to look at; default: ASTRAGO_ENGINE, else local",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=("table", "wide", "json", "yaml"),
-        default="table",
-        help="default: table",
-    )
+    add_output(parser)
     parser.add_argument(
         "--json", dest="output", action="store_const", const="json", help="the same as -o json"
     )

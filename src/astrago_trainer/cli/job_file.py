@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from astrago_trainer.core.errors import Problem, Unreadable
-from astrago_trainer.manifests import load_documents
+from astrago_trainer.manifests import items_of, load_documents
 
 if TYPE_CHECKING:
     from astrago_trainer.core.convert import Converted
@@ -21,7 +21,7 @@ def read_job_file(file: str) -> Converted:
     """Raises Unreadable; what is in the fields is checked by the service, all at once."""
     from astrago_trainer.core.convert import Converted
 
-    documents = _flat(load_documents(file))
+    documents = items_of(load_documents(file))
     shown = "<stdin>" if file == "-" else file
     if any("kind" in each for each in documents):
         return _convert(documents, shown)
@@ -91,18 +91,6 @@ def _frameworks() -> dict[str, Framework]:
         for framework in FRAMEWORKS
         if each.framework == framework
     }
-
-
-def _flat(documents: Sequence[Any]) -> list[Json]:
-    """A `List`, as `kubectl get -o yaml` prints it, stands for its items."""
-    found: list[Json] = []
-    for each in documents:
-        items = each.get("items")
-        if each.get("kind") == "List" and isinstance(items, list):
-            found.extend(item for item in items if isinstance(item, dict))
-        else:
-            found.append(each)
-    return found
 
 
 def _name(document: Json) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from astrago_trainer import catalogue
 from astrago_trainer.core.errors import InvalidRequest, Problem, Unreadable
 from astrago_trainer.core.preview import Preview, preview_job, preview_pair
-from astrago_trainer.manifests import load_documents, one_of_kind
+from astrago_trainer.manifests import items_of, load_documents, one_of_kind
 
 if TYPE_CHECKING:
     from astrago_trainer.core.platform import TrainerVersion
@@ -26,7 +26,7 @@ def read_preview(
     *, file: str, runtime: str | None, version: TrainerVersion, is_trainjob: bool
 ) -> Preview:
     """The preview of what `file` holds; without `runtime`, a file or a name, the job decides."""
-    documents = _flat(load_documents(file))
+    documents = items_of(load_documents(file))
     if is_trainjob or any("kind" in each or "apiVersion" in each for each in documents):
         trainjob = _find_trainjob(documents, file)
         return preview_pair(_runtime_of(trainjob, documents, runtime), trainjob, version)
@@ -42,18 +42,6 @@ def read_preview(
             ]
         )
     return _preview_job(documents[0], file, runtime, version)
-
-
-def _flat(documents: Sequence[Document]) -> list[Document]:
-    """A `List`, as `kubectl get -o yaml` prints it, stands for its items."""
-    found: list[Document] = []
-    for each in documents:
-        items = each.get("items")
-        if each.get("kind") == "List" and isinstance(items, list):
-            found.extend(item for item in items if isinstance(item, Mapping))
-        else:
-            found.append(each)
-    return found
 
 
 def _find_trainjob(documents: Sequence[Document], file: str) -> Document:

@@ -6,6 +6,7 @@ plain word means, `writing` is the way back. Nothing in here knows what a TrainJ
 
 from astrago_trainer.manifests.reading import (
     MAX_BYTES,
+    items_of,
     load_documents,
     one_of_kind,
     parse_documents,
@@ -16,6 +17,7 @@ from astrago_trainer.manifests.writing import dump_yaml
 __all__ = [
     "MAX_BYTES",
     "dump_yaml",
+    "items_of",
     "load_documents",
     "one_of_kind",
     "parse_documents",

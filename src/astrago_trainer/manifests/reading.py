@@ -84,6 +84,18 @@ def parse_json(text: bytes, source: str, *, max_bytes: int = MAX_BYTES) -> Any:
     return documents[0]
 
 
+def items_of(documents: Sequence[Any]) -> list[Any]:
+    """A `List`, as `kubectl get -o yaml` prints it, stands for its items."""
+    found: list[Any] = []
+    for each in documents:
+        items = each.get("items")
+        if each.get("kind") == "List" and isinstance(items, list):
+            found.extend(item for item in items if isinstance(item, dict))
+        else:
+            found.append(each)
+    return found
+
+
 def one_of_kind(
     documents: Sequence[Mapping[str, Any]], kinds: Sequence[str], what: str, *, source: str = ""
 ) -> Mapping[str, Any]:

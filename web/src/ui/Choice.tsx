@@ -2,6 +2,7 @@ import { Label, Radio, RadioGroup } from "react-aria-components";
 import styles from "./Choice.module.css";
 import { cx } from "./cx";
 import { FieldFoot, type FieldWords, type Option, SetsPath } from "./Field";
+import fields from "./fields.module.css";
 
 interface ChoiceProps<V extends string> extends FieldWords {
   value: V;
@@ -21,11 +22,11 @@ export function Choice<V extends string>({ value, options, onChange, id, ...word
       orientation="horizontal"
       isInvalid={Boolean(problem)}
       validationBehavior="aria"
-      className={cx(styles.choice)}
+      className={cx(fields.field)}
       {...(id ? { id } : {})}
     >
-      <span className={styles.head}>
-        <Label className={cx(styles.label)}>{label}</Label>
+      <span className={fields.head}>
+        <Label className={cx(fields.label)}>{label}</Label>
         {sets && <SetsPath path={sets} />}
       </span>
       <div className={styles.options}>
