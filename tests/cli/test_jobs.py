@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import platform
+import re
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 import yaml
 
 from astrago_trainer.cli.here import glance
+from astrago_trainer.cli.terminal import cut
 from astrago_trainer.service.service import Service
 
 from .conftest import Astrago
@@ -53,9 +56,28 @@ def test_a_script_runs_on_two_nodes_and_everything_is_told(
     status = astrago("status", "two")
     assert status.code == 0
     assert "AllJobsCompleted: every pod ended with success" in status.out
-    assert "two-node-0-1" in status.out
+    node = platform.node()
+    for rank in (0, 1):
+        assert re.search(
+            rf"^{rank} +{re.escape(cut(node, 15))} +127\.\S+ +Succeeded", status.out, re.M
+        )
+    wide = astrago("status", "two", "-o", "wide").out
+    assert re.search(rf"^1 +two-node-0-1 +{re.escape(node)} +127\.", wide, re.M)
     assert "by kim" in astrago("events", "two").out
-    assert "loss" in astrago("metrics", "two").out
+    mean = astrago("metrics", "two").out.splitlines()
+    assert mean[0] == "Mean of the ranks 0, 1; --rank all shows each."
+    assert mean[-1].split()[:5] == ["loss", "1", "0.333", "0.333", "3"]
+    each = astrago("metrics", "two", "--rank", "all").out.splitlines()
+    assert [line.split()[:4] for line in each] == [
+        ["NAME", "RANK", "FIRST", "LAST"],
+        ["loss", "0", "1", "0.333"],
+        ["loss", "1", "1", "0.333"],
+    ]
+    one = json.loads(astrago("metrics", "two", "--rank", "1", "-o", "json").out)
+    assert (one["ranks"], one["other_ranks"], len(one["series"]["loss"])) == ([0, 1], [], 3)
+    none = astrago("metrics", "two", "--rank", "7")
+    assert none.out == "No numbers of rank 7; there are some of 0, 1.\n"
+    assert "must be the number of a rank" in astrago("metrics", "two", "--rank", "x").err
     assert "Every node ended with success." in astrago("explain", "two").out
 
     logs = astrago("logs", "two", "--rank", "1", "--grep", "loss", "--tail", "2")
@@ -183,6 +205,7 @@ def test_a_detached_job_is_suspended_resumed_cloned(tmp_path: Path, astrago: Ast
     again = astrago("restart", "long", "-o", "json")
     assert json.loads(again.out)["run"] == 2
     assert astrago("clone", "long", "--as", "other", "-d").out == "other\n"
+    assert re.search("^cloned from +long$", astrago("status", "other").out, re.M)
     assert astrago("run", file, "--name", "long", *SMALL).err.count("already") == 1
     assert astrago("delete", "long", "nobody").code == 102
     assert astrago("delete", "long", "other").out == "long is deleted.\nother is deleted.\n"
@@ -292,8 +315,9 @@ def test_a_glance_at_the_database_shows_what_the_service_would(
     tmp_path: Path, data: Path, astrago: Astrago
 ) -> None:
     file = script(tmp_path, HELLO)
-    for name in ("a", "b", "c"):
+    for name in ("a", "b"):
         assert astrago("run", file, "--name", name, *SMALL).code == 0
+    assert astrago("clone", "a", "--as", "c").code == 0
 
     async def listed(limit: int) -> dict[str, object]:
         async with Service.on_this_machine(data) as service:

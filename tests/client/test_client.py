@@ -60,7 +60,10 @@ def test_a_script_runs_and_is_followed(url: str, train: Path) -> None:
     assert history == ["step 3 loss=0.333"]
     assert [each.text for each in client.logs("a", rank=0, grep="step 2")] == ["step 2 loss=0.500"]
     assert client.events("a")[0].reason == "Accepted"
-    assert client.metrics("a")["loss"][-1].value == 0.333
+    for rank in (0, 1, "mean"):
+        assert client.metrics("a", rank=rank)["loss"][-1].value == 0.333
+    assert client.metrics("a", rank=7) == {}
+    assert client.metrics("a") == client.metrics("a", rank=0)
     assert [each["rank"] for each in client.pods("a")] == [0, 1]
     assert client.explain("a")["phase"] == "Complete"
     with pytest.raises(NotFound):
@@ -109,7 +112,8 @@ def test_jobs_are_submitted_previewed_listed_and_cloned(url: str) -> None:
     with pytest.raises(Refused) as caught:
         client.submit(fields, nodes=0, env=[{"name": "RANK", "value": "1"}])
     assert len(caught.value.problems) == 2
-    assert client.clone("one", name="two", nodes=2).nodes == 2
+    two = client.clone("one", name="two", nodes=2)
+    assert (two.nodes, two.cloned_from, first.cloned_from) == (2, "one", None)
     assert client.wait("two").has_succeeded
     assert client.wait("one").has_succeeded
     assert [each.name for each in client.list()] == ["two", "one"]
@@ -148,7 +152,7 @@ def test_the_asynchronous_client_does_the_same(url: str, train: Path) -> None:
             ]
             assert [each.name async for each in client.list()] == ["a"]
             assert (await client.events("a"))[0].reason == "Accepted"
-            assert (await client.metrics("a"))["loss"][-1].value == 0.333
+            assert (await client.metrics("a", rank="mean"))["loss"][-1].value == 0.333
             with pytest.raises(NotFound):
                 await client.get("b")
             with pytest.raises(Refused):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import platform
 import re
 import signal
 import struct
@@ -163,6 +164,17 @@ def test_init_containers_run_one_after_another_before_the_others(engine):
     _, folder = run(engine, job)
 
     assert log(folder) == "first\nsecond\n"
+
+
+def test_a_pod_is_told_with_its_machine_and_the_address_that_it_knows_itself(engine):
+    own = {"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}
+
+    seen, folder = run(engine, effective("echo $IP", nodes=2, container={"env": [own]}))
+
+    assert {each.node for each in seen.pods} == {platform.node()}
+    assert [f"{each.address}\n" for each in seen.pods] == [
+        log(folder, rank=rank) for rank in (0, 1)
+    ]
 
 
 @pytest.mark.parametrize(

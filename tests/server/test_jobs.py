@@ -9,7 +9,8 @@ import pytest
 
 from astrago_trainer.core.lifecycle import Phase
 from astrago_trainer.manifests import parse_documents
-from tests.server.serving import JOBS, a_request, a_site
+from astrago_trainer.service.identity import Role
+from tests.server.serving import JOBS, a_request, a_site, bearer
 
 
 def run(coroutine):
@@ -192,6 +193,62 @@ def test_the_verbs(tmp_path):
     run(story())
 
 
+def test_a_clone_knows_its_original(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            first = await site.submit(name="first")
+            assert first["cloned_from"] is None
+            assert (await site.client.get(f"{JOBS}/first/manifest")).json()["original"] is None
+            origin = {"name": "first", "uid": first["uid"]}
+            ask = {"nodes": 4, "name": "second"}
+            second = (await site.client.post(f"{JOBS}/first:clone", json=ask)).json()
+            assert second["cloned_from"] == origin
+            by_form = await site.client.post(
+                JOBS, params={"cloned_from": "second"}, json=a_request(name="third")
+            )
+            assert by_form.json()["cloned_from"] == {"name": "second", "uid": second["uid"]}
+            await site.client.delete(f"{JOBS}/first")
+            with site.service.subscribe("team") as news:
+                while site.service.board.find("team", "first") is not None:
+                    await anext(news)
+            assert (await site.client.get(f"{JOBS}/second")).json()["cloned_from"] == origin
+            manifest = (await site.client.get(f"{JOBS}/second/manifest")).json()
+            assert (manifest["spec"]["nodes"], manifest["original"]["nodes"]) == (4, 2)
+            assert manifest["original"]["name"] == "first"
+            late = await site.client.post(
+                JOBS, params={"cloned_from": "first"}, json=a_request(name="fourth")
+            )
+            assert (late.status_code, late.json()["errors"][0]["path"]) == (422, "cloned_from")
+            assert (await site.client.get(f"{JOBS}/fourth")).status_code == 404
+
+    run(story())
+
+
+def test_nothing_of_another_tenant_is_learned_by_naming_its_job_as_the_original(tmp_path):
+    async def story():
+        async with a_site(tmp_path, auth="tokens") as site:
+            ann = bearer(await site.token("ann", team=Role.MEMBER))
+            bob = bearer(await site.token("bob", others=Role.MEMBER))
+            made = await site.client.post(JOBS, json=a_request(name="secret"), headers=ann)
+            assert made.status_code == 201
+            there = "/api/v1/namespaces/others/jobs"
+            answers = [
+                await site.client.post(
+                    there,
+                    params={"cloned_from": name},
+                    json=a_request(user="bob"),
+                    headers={**bob, "x-request-id": "same"},
+                )
+                for name in ("secret", "absent")
+            ]
+            said = [each.text.replace("absent", "secret") for each in answers]
+            assert answers[0].status_code == 422
+            assert said[0] == said[1]
+            assert (await site.client.get(there, headers=bob)).json()["items"] == []
+
+    run(story())
+
+
 def test_what_is_known_of_a_job(tmp_path):
     async def story():
         async with a_site(tmp_path) as site:
@@ -203,6 +260,10 @@ def test_what_is_known_of_a_job(tmp_path):
             assert [(each["rank"], each["phase"]) for each in pods] == [
                 (0, "Failed"),
                 (1, "Failed"),
+            ]
+            assert [(each["node"], each["address"]) for each in pods] == [
+                ("here", "192.0.2.1"),
+                ("here", "192.0.2.2"),
             ]
             events = (await get(f"{JOBS}/hello/events")).json()["items"]
             assert events[0]["reason"] == "Accepted"
@@ -216,7 +277,9 @@ def test_what_is_known_of_a_job(tmp_path):
             assert (await get(f"{JOBS}/hello/metrics")).json() == {
                 "run": 1,
                 "progress": None,
+                "ranks": [],
                 "series": {},
+                "other_ranks": [],
             }
 
     run(story())

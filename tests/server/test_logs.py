@@ -9,6 +9,8 @@ from dataclasses import replace
 
 import pytest
 
+from astrago_trainer.server.collecting import MOST_OTHER_LOGS
+from astrago_trainer.server.log_places import numbered_ranks
 from tests.server.serving import JOBS, a_site, events_of
 
 LOGS = f"{JOBS}/hello/logs"
@@ -306,6 +308,130 @@ def test_numbers_go_on_after_a_restart_of_the_server(tmp_path):
             found = (await site.client.get(f"{JOBS}/hello/metrics")).json()
             steps = [point[0] for point in found["series"]["loss"]]
             assert set(steps) == {1, 2}
+
+    asyncio.run(story())
+
+
+async def _read_to_the_end(site, name="hello"):
+    site.engine.finish(site.handle(name))
+    await site.until(name, "Complete")
+    while site.context.collector._following:
+        await asyncio.wait(list(site.context.collector._following.values()))
+
+
+async def _numbers(site, rank):
+    answer = await site.client.get(f"{JOBS}/hello/metrics", params={"rank": rank})
+    return answer.json()
+
+
+def test_each_rank_has_its_series_and_rank_0_says_how_far_it_is(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            await site.running(name="hello")
+            for rank in (0, 1):
+                text = "".join(f"step {n}/{4 + rank} loss={rank + n}\n" for n in (1, 2))
+                site.log("hello", rank).write_text(text)
+            await _read_to_the_end(site)
+            for rank in (0, 1):
+                found = await _numbers(site, rank)
+                assert [point[::2] for point in found["series"]["loss"]] == [
+                    [1, rank + 1.0],
+                    [2, rank + 2.0],
+                ]
+                assert found["progress"]["fraction"] == 0.5, "2 of 4, not 2 of 5"
+                assert (found["ranks"], found["other_ranks"]) == ([0, 1], [])
+            mean = await _numbers(site, "mean")
+            assert [point[::2] for point in mean["series"]["loss"]] == [[1, 1.5], [2, 2.5]]
+            both = await _numbers(site, "all")
+            assert both["series"] == (await _numbers(site, 0))["series"]
+            assert both["other_ranks"] == [
+                {"rank": 1, "series": (await _numbers(site, 1))["series"]}
+            ]
+            assert (await _numbers(site, 7))["series"] == {}
+            assert (await _numbers(site, "median"))["status"] == 422
+
+    asyncio.run(story())
+
+
+def test_a_rank_that_is_quiet_is_read_while_another_one_speaks(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            await site.running(name="hello")
+            site.log("hello", 1).write_text("loss=0.25")  # a line without an end
+            with site.log("hello").open("a", buffering=1) as log:
+                step = 0
+                while not (await _numbers(site, 1))["series"]:
+                    step += 1
+                    log.write(f"step {step} loss=0.5\n")
+                    await asyncio.sleep(0.02)
+            await _read_to_the_end(site)
+            assert [point[2] for point in (await _numbers(site, 1))["series"]["loss"]] == [0.25]
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("note", ["of today", "of a server that knew one rank", "broken"])
+def test_every_rank_goes_on_where_it_was(tmp_path, note):
+    from astrago_trainer.engines.fake import FakeEngine
+
+    async def story():
+        engine = FakeEngine(data=tmp_path / "fake")
+        async with a_site(tmp_path, engine) as site:
+            await site.running(name="hello")
+            logs = [site.log("hello", rank) for rank in (0, 1)]
+            for log in logs:
+                log.write_text("step 1 loss=0.9\n")
+            while not all([(await _numbers(site, rank))["series"] for rank in (0, 1)]):
+                await asyncio.sleep(0.01)
+        (path,) = (tmp_path / "progress").iterdir()
+        if note == "of a server that knew one rank":
+            known = json.loads(path.read_text())
+            path.write_text(json.dumps({"attempt": 0, **known["ranks"]["0"]}))
+        elif note == "broken":
+            path.write_text('{"attempt": 0, "ranks":')
+        async with a_site(tmp_path, engine) as site:
+            for log in logs:
+                with log.open("a") as file:
+                    file.write("step 2 loss=0.8\n")
+            await _read_to_the_end(site)
+            found = [
+                [point[0] for point in (await _numbers(site, rank))["series"]["loss"]]
+                for rank in (0, 1)
+            ]
+            twice = {"of today": (), "of a server that knew one rank": (1,), "broken": (0, 1)}[note]
+            assert found == [[1, 1, 2] if rank in twice else [1, 2] for rank in (0, 1)]
+
+    asyncio.run(story())
+
+
+def test_whose_logs_are_read_for_numbers(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            await site.submit(name="hello")
+            job = site.service.get("team", "hello").job
+            assert numbered_ranks(job._replace(nodes=1)) == {0: 0}
+            assert list(numbered_ranks(job._replace(nodes=8))) == list(range(8))
+            assert list(numbered_ranks(job._replace(nodes=64))) == [*range(7), 63]
+            assert numbered_ranks(job._replace(nodes=4, framework="horovod")) == {0: 4}
+
+    asyncio.run(story())
+
+
+def test_when_many_logs_are_followed_new_jobs_have_rank_0_alone(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            collector = site.context.collector
+            await site.running(name="first")
+            while collector._other_logs != 1:  # its rank 1
+                await asyncio.sleep(0)
+            collector._other_logs += MOST_OTHER_LOGS - 1
+            await site.running(name="hello")
+            for rank in (0, 1):
+                site.log("hello", rank).write_text("step 1 loss=0.5\n")
+            site.engine.finish(site.handle("first"))
+            await _read_to_the_end(site)
+            assert (await _numbers(site, "all"))["ranks"] == [0]
+            assert collector._other_logs == MOST_OTHER_LOGS - 1, "one came back, of the first job"
 
     asyncio.run(story())
 

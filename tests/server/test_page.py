@@ -33,12 +33,12 @@ def built(tmp_path) -> Path:
     return folder
 
 
-def _ask(tmp_path, built, *paths, headers=None, **settings) -> list[httpx.Response]:
+def _ask(tmp_path, built, *paths, headers=None, method="GET", **settings) -> list[httpx.Response]:
     async def story():
         async with a_site(tmp_path / "data", **settings) as site:
             transport = httpx.ASGITransport(make_app(site.context, built))
             async with httpx.AsyncClient(transport=transport, base_url=HERE) as client:
-                return [await client.get(path, headers=headers) for path in paths]
+                return [await client.request(method, path, headers=headers) for path in paths]
 
     return asyncio.run(story())
 
@@ -77,6 +77,17 @@ def test_files_with_a_hash_are_kept_for_ever_and_sent_packed_to_who_can_read_it(
     assert "content-encoding" not in plain.headers
     assert plain.text == packed.text == SCRIPT
     assert plain.headers["content-type"] == "text/javascript; charset=utf-8"
+
+
+def test_who_asks_for_the_head_gets_what_a_get_has_without_its_body(tmp_path, built):
+    paths = [*VIEWS, "/favicon.svg", "/assets/index-abc123.js", "/assets/nothing.js"]
+    whole = _ask(tmp_path, built, *paths)
+    heads = _ask(tmp_path / "again", built, *paths, method="HEAD")
+    for head, answer in zip(heads, whole, strict=True):
+        assert head.status_code == answer.status_code
+        if head.status_code == 200:
+            del head.headers["x-request-id"], answer.headers["x-request-id"]
+            assert (head.content, head.headers) == (b"", answer.headers)
 
 
 @pytest.mark.parametrize(

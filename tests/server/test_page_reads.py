@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from astrago_trainer.engines.base import Quota
 from astrago_trainer.server.page import policy
 from astrago_trainer.service.identity import Role
 from astrago_trainer.store.metrics import Point
@@ -91,5 +92,32 @@ def test_a_series_is_thinned_evenly_and_keeps_its_newest_point(tmp_path):
             assert {name: [point[0] for point in each] for name, each in short.items()} == {
                 "loss": [24, 49, 74, 99]
             }
+
+    asyncio.run(story())
+
+
+def test_a_form_offers_the_images_of_earlier_jobs_each_once(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            for name, image in (("a", "x/a:1"), ("b", "x/b:2"), ("c", None), ("d", "x/a:1")):
+                await site.submit(name=name, image=image)
+            found = await site.client.get("/api/v1/namespaces/team/images")
+            assert found.json() == {"items": ["x/a:1", "x/b:2"]}
+            other = await site.client.get("/api/v1/namespaces/other/images")
+            assert other.json() == {"items": []}
+
+    asyncio.run(story())
+
+
+def test_a_form_knows_what_is_used_of_the_quota(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            quota = {"resource": "requests.nvidia.com/gpu", "hard": "8", "used": "3"}
+            site.engine.ceilings = {"team": [Quota(**quota)]}
+            found = await site.client.get("/api/v1/namespaces/team/quota")
+            assert found.json() == {"items": [quota]}
+            site.engine.abilities = frozenset()  # as on one machine: nothing is rationed
+            found = await site.client.get("/api/v1/namespaces/team/quota")
+            assert found.json() == {"items": []}
 
     asyncio.run(story())

@@ -135,10 +135,14 @@ def test_a_kill_in_the_middle_of_a_job_loses_nothing(tmp_path):
         assert (job["phase"], job["restarts"], job["attempt"]) == ("Complete", 0, 0)
         until = time.monotonic() + PATIENCE
         while True:
-            series = httpx.get(f"{server.address}{JOBS}/long/metrics").json()["series"]
-            if {point[0] for point in series.get("loss", ())} == {1, 2, 3}:
+            found = [
+                httpx.get(f"{server.address}{JOBS}/long/metrics", params={"rank": rank}).json()
+                for rank in (0, 1)
+            ]
+            steps = [{point[0] for point in each["series"].get("loss", ())} for each in found]
+            if steps == [{1, 2, 3}] * 2:  # both ranks of the job
                 break
-            assert time.monotonic() < until, series
+            assert time.monotonic() < until, found
         assert httpx.delete(f"{server.address}{JOBS}/long").status_code == 202
 
 

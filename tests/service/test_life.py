@@ -13,12 +13,14 @@ import pytest
 from astrago_trainer.catalogue import default_platform
 from astrago_trainer.core.errors import InvalidRequest
 from astrago_trainer.core.lifecycle import Phase
+from astrago_trainer.core.spec import parse_job_spec
 from astrago_trainer.engines.base import Ability, EngineRejected, EngineUnavailable
 from astrago_trainer.engines.fake import FakeEngine, Trouble
 from astrago_trainer.notify.deliverer import Deliverer
 from astrago_trainer.notify.notices import Mail
 from astrago_trainer.service.board import Query
 from astrago_trainer.service.errors import Conflict, NotFound, Unsupported
+from astrago_trainer.service.jobs import cloned
 from astrago_trainer.service.service import Service
 from astrago_trainer.service.settings import Settings
 from astrago_trainer.store.metrics import Point
@@ -291,13 +293,45 @@ class TestWishes:
 
         assert calls(engine) == ["apply", "stop", "apply"]
 
-    def test_clone_gives_the_request_without_its_name(self, tmp_path):
-        async def scenario():
-            async with serving(tmp_path) as service:
-                await running(service, name="first")
-                return await service.clone("team", "first")
+    def test_a_clone_remembers_its_original_when_that_is_gone_and_after_a_restart(self, tmp_path):
+        engine = FakeEngine()
 
-        assert asyncio.run(scenario()) == a_spec()
+        async def clone():
+            async with serving(tmp_path, engine) as service:
+                first = await running(service, name="first")
+                original = await service.original("team", "first")
+                assert parse_job_spec(cloned(original)) == a_spec()
+                copy = await service.submit(ANN, "team", a_spec(nodes=1), original=original)
+                await service.delete(ANN, "team", "first")
+                await until_gone(service, "first")
+                return first, copy.job.name
+
+        async def look(name):
+            async with serving(tmp_path, engine) as service:
+                job = service.get("team", name).job
+                return job, await service.manifest("team", name)
+
+        first, name = asyncio.run(clone())
+        job, documents = asyncio.run(look(name))
+
+        assert (job.cloned_from, job.cloned_from_uid) == ("first", first.uid)
+        assert parse_job_spec(json.loads(documents.original)) == a_spec(name="first")
+
+    def test_a_pod_keeps_its_place_when_it_is_gone(self, tmp_path):
+        engine = FakeEngine()
+
+        async def scenario():
+            async with serving(tmp_path, engine) as service:
+                job = await running(service)
+                await service.suspend(ANN, "team", job.name)
+                await until_phase(service, job.name, "Suspended")
+                assert (await engine.observe(handle(job))).pods == ()
+                return await service.pods("team", job.name)
+
+        assert [(each.node, each.address) for each in asyncio.run(scenario())] == [
+            ("here", "192.0.2.1"),
+            ("here", "192.0.2.2"),
+        ]
 
 
 class TestDeletion:
@@ -614,7 +648,7 @@ def test_metrics_are_gathered_and_bounded(tmp_path):
     taken, bad, found = asyncio.run(scenario())
 
     assert (taken, bad) == (3, 0)
-    assert found == {"loss": [Point(step, 1.0, 0.5) for step in range(3)]}
+    assert found == {0: {"loss": [Point(step, 1.0, 0.5) for step in range(3)]}}
 
 
 def test_those_who_want_to_be_told_are_told_once_by_whoever_sends(tmp_path):

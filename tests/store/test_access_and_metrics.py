@@ -17,6 +17,7 @@ from astrago_trainer.store.access import (
 )
 from astrago_trainer.store.audit import AuditRow
 from astrago_trainer.store.metrics import (
+    MOST_OF_OTHERS,
     MOST_POINTS,
     MOST_SERIES,
     Point,
@@ -96,8 +97,8 @@ def test_series_come_back_in_the_order_they_came(url):
 
     found = with_store(url, scenario)
 
-    assert set(found) == {"loss", "accuracy"}
-    assert found["loss"] == [Point(each, NOW + each, each / 3) for each in range(30)]
+    assert set(found[0]) == {"loss", "accuracy"}
+    assert found[0]["loss"] == [Point(each, NOW + each, each / 3) for each in range(30)]
 
 
 def test_a_long_series_is_thinned_evenly_and_keeps_its_end(url):
@@ -108,7 +109,7 @@ def test_a_long_series_is_thinned_evenly_and_keeps_its_end(url):
             await store.write(insert_points, Points(job.number, 1, "loss", points))
         return await store.read(lambda c: load_points(c, job.number, 1))
 
-    steps = [point.step for point in with_store(url, scenario)["loss"]]
+    steps = [point.step for point in with_store(url, scenario)[0]["loss"]]
 
     assert MOST_POINTS / 2 <= len(steps) <= 2 * MOST_POINTS
     assert steps[-1] == 19_999
@@ -126,8 +127,63 @@ def test_many_small_batches_become_one_row(url):
 
     found = with_store(url, scenario)
 
-    assert [point.step for point in found["loss"]] == list(range(150))
+    assert [point.step for point in found[0]["loss"]] == list(range(150))
     assert on_database(url, "SELECT count(*) FROM metrics")[0][0] <= 100
+
+
+def test_ranks_have_series_of_their_own(url):
+    async def scenario(store):
+        job = await accept(store)
+        for rank, name in ((0, "loss"), (3, "loss"), (3, "accuracy")):
+            points = (Point(1, NOW, float(rank)),)
+            await store.write(insert_points, Points(job.number, 1, name, points, rank))
+        asked = ({}, {"ranks": (0,)}, {"names": ("accuracy",)})
+        return [
+            await store.read(lambda c, each=each: load_points(c, job.number, 1, **each))
+            for each in asked
+        ]
+
+    whole, of_rank, of_name = with_store(url, scenario)
+
+    first, third = [Point(1, NOW, 0.0)], [Point(1, NOW, 3.0)]
+    assert whole == {0: {"loss": first}, 3: {"loss": third, "accuracy": third}}
+    assert of_rank == {0: {"loss": first}, 3: {}}, "every rank is named, also without its series"
+    assert of_name == {0: {}, 3: {"accuracy": third}}
+
+
+def test_each_rank_is_thinned_by_itself(url):
+    async def scenario(store):
+        job = await accept(store)
+        for rank, end in ((0, 18_000), (1, 900)):
+            for first in range(0, end, 900):
+                points = tuple(Point(each, NOW, 0.0) for each in range(first, first + 900))
+                await store.write(insert_points, Points(job.number, 1, "loss", points, rank))
+        return await store.read(lambda c: load_points(c, job.number, 1))
+
+    long, short = (
+        [point.step for point in with_rank["loss"]]
+        for with_rank in with_store(url, scenario).values()
+    )
+
+    assert MOST_POINTS / 2 <= len(long) <= 2 * MOST_POINTS
+    assert long[-1] == 17_999
+    assert short == list(range(900))
+
+
+def test_other_ranks_are_bounded_and_take_no_place_from_rank_0(url):
+    async def scenario(store):
+        job = await accept(store)
+
+        async def put(name, rank):
+            return await store.write(
+                insert_points, Points(job.number, 1, name, (Point(1, NOW, 1.0),), rank)
+            )
+
+        places = [(f"s{number // 7}", 1 + number % 7) for number in range(MOST_OF_OTHERS)]
+        kept = [await put(*place) for place in places]
+        return all(kept), await put("one more", 1), await put("s0", 1), await put("loss", 0)
+
+    assert with_store(url, scenario) == (True, False, True, True)
 
 
 @pytest.mark.parametrize("what", ["a series too many", "a job that is gone"])

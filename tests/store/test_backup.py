@@ -12,6 +12,7 @@ from astrago_trainer.store import StoreRefused
 from astrago_trainer.store.backup import Summary, back_up, check_backup, restore
 from astrago_trainer.store.jobs import load_documents, load_jobs
 from astrago_trainer.store.metrics import Point, Points, insert_points, load_points
+from astrago_trainer.store.schema import SHIPPED
 from astrago_trainer.store.servers import Server, insert_servers, start_of, this_host
 from tests.store.databases import NOW, a_new_job, accept, on_database, with_store
 
@@ -69,7 +70,7 @@ def test_what_comes_back_is_what_was_there_and_goes_on(url, target, tmp_path):
     made = asyncio.run(back_up(url, file))
     asyncio.run(restore(target, file))
 
-    assert (made.version, made.jobs) == ("0001", 2)
+    assert (made.version, made.jobs) == (SHIPPED.head, 2)
     assert check_backup(file) == made
     assert with_store(target, everything) == before
     new = with_store(target, accept)
@@ -180,8 +181,8 @@ def test_the_command_line(tmp_path, capsys, monkeypatch):
     said = capsys.readouterr()
     assert [nothing, *codes] == [1, 0, 0, 1, 0, 2]
     assert f"{file}: 2 jobs, " in said.out
-    assert "schema 0001\n" in said.out
+    assert f"schema {SHIPPED.head}\n" in said.out
     assert "restored 2 jobs, " in said.out
     assert f"astrago: there is no database {tmp_path}/data/astrago.db to back up." in said.err
     assert "is not empty" in said.err
-    assert Summary("0001", 0, 0) != check_backup(tmp_path / "backup.gz")
+    assert Summary(SHIPPED.head, 0, 0) != check_backup(tmp_path / "backup.gz")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from astrago_trainer.store.audit import AuditRow, load_audit
 from astrago_trainer.store.jobs import (
@@ -27,6 +28,7 @@ from astrago_trainer.store.jobs import (
     load_changes,
     load_documents,
     load_events,
+    load_images,
     load_jobs,
     load_pods,
     remove_jobs,
@@ -53,6 +55,17 @@ def a_removal(job: Job) -> Removal:
 
 def test_a_row_is_what_the_table_has():
     assert Job._fields == tuple(column.name for column in table.columns)
+
+
+def test_images_are_read_of_jobs_that_named_one(url):
+    async def scenario(store):
+        named = replace(a_new_job(), spec='{"user":"ann","image":"x/a:1","code":"image \\u0000"}')
+        jobs = [await accept(store, each) for each in (named, a_new_job(), a_new_job())]
+        numbers = [job.number for job in jobs[:2]]
+        assert await store.read(lambda c: load_images(c, numbers)) == {numbers[0]: "x/a:1"}
+        assert await store.read(lambda c: load_images(c, [])) == {}
+
+    with_store(url, scenario)
 
 
 def test_an_accepted_job_is_there_with_all_that_belongs_to_it(url):
@@ -205,7 +218,8 @@ def test_attempts_and_pods_are_put_in_place_of_what_was_known(url):
         job = await accept(store)
         for phase, began in (("Running", NOW), ("Complete", NOW + 9)):
             pods = tuple(
-                PodRow(1, f"pod{index}", 0, "node", index, phase, 0, None, "") for index in (1, 0)
+                PodRow(1, f"pod{index}", 0, "node", index, phase, 0, None, "", "gpu-7", "10.0.0.1")
+                for index in (1, 0)
             )
             attempt = Attempt(1, 0, phase, "", "", began, None)
             job = await store.write(change_jobs, Change(job, attempts=(attempt,), pods=pods))
@@ -218,6 +232,7 @@ def test_attempts_and_pods_are_put_in_place_of_what_was_known(url):
 
     assert attempts == [Attempt(1, 0, "Complete", "", "", NOW, None)], "a beginning is told once"
     assert [(pod.name, pod.phase) for pod in pods] == [("pod0", "Complete"), ("pod1", "Complete")]
+    assert {(pod.node, pod.address) for pod in pods} == {("gpu-7", "10.0.0.1")}
 
 
 def test_the_newest_events_are_kept(url):

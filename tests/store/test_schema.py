@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
-from sqlalchemy import inspect, text
+from sqlalchemy import MetaData, insert, inspect, text
 
 from astrago_trainer.store import Store, StoreRefused, migrations
 from astrago_trainer.store.drivers import make_driver
-from astrago_trainer.store.jobs import load_jobs
+from astrago_trainer.store.jobs import load_documents, load_jobs, load_pods
+from astrago_trainer.store.metrics import Point, load_points
 from astrago_trainer.store.schema import SHIPPED, History, create, prepare, upgrade
 from tests.store.databases import accept, on_database, with_store
 
@@ -110,12 +112,12 @@ def test_opening_twice_at_once_makes_the_tables_once(url):
     assert found == jobs
 
 
-ADDS_A_COLUMN = """
+ADDS_A_COLUMN = f"""
 import sqlalchemy as sa
 from alembic import op
 
 revision = "next"
-down_revision = "0001"
+down_revision = "{SHIPPED.head}"
 
 def upgrade() -> None:
     op.add_column("jobs", sa.Column("colour", sa.String(20), server_default="green"))
@@ -143,6 +145,75 @@ def test_an_older_database_is_upgraded_and_loses_nothing(url, next_version):
     assert on_database(url, "SELECT name, colour FROM jobs") == [(job.name, "green")]
 
 
+FIRST_JOB = {
+    "number": 1, "uid": "u1", "namespace": "team", "name": "old", "owner": "ann", "framework": "pytorch",
+    "runtime": "pytorch-simple", "nodes": 1, "gpus": 0, "engine": "local", "max_restarts": 0, "created_at": 1.0,
+    "is_suspended": False, "is_deleting": False, "keeps_code": False, "wanted_run": 1, "phase": "Complete",
+    "reason": "", "message": "", "run": 1, "attempt": 0, "lost": 0, "restarts": 0, "is_handed": True,
+    "is_reaped": False, "events": 1, "engine_events": 0, "version": 3, "stamp": 1,
+}  # fmt: skip
+FIRST_POD = {
+    "job": 1, "run": 1, "name": "old-node-0-0", "attempt": 0, "replicated_job": "node", "pod_index": 0,
+    "phase": "Succeeded", "restarts": 0, "exit_code": 0, "reason": "",
+}  # fmt: skip
+FIRST_DOCUMENTS = {
+    "job": 1, "digest": "d", "spec": "{}", "runtime": "r", "objects": "[]", "effective": "[]",
+}  # fmt: skip
+
+
+def test_a_database_of_the_first_release_keeps_its_jobs(url):
+    def fill(connection):
+        upgrade(connection, "0001")
+        for table, row in (
+            ("jobs", FIRST_JOB),
+            ("pods", FIRST_POD),
+            ("documents", FIRST_DOCUMENTS),
+            ("texts", {"digest": "r", "text": "{}"}),
+        ):
+            names = ", ".join(row)
+            values = ", ".join(f":{name}" for name in row)
+            connection.execute(text(f"INSERT INTO {table} ({names}) VALUES ({values})"), row)
+
+    if url.startswith("sqlite"):
+        Path(url.removeprefix("sqlite:///")).parent.mkdir()
+    on_empty(url, fill)
+
+    async def scenario(store):
+        return (
+            (await store.read(load_jobs))[0],
+            await store.read(lambda c: load_pods(c, 1, 1)),
+            await store.read(lambda c: load_documents(c, 1)),
+        )
+
+    (job,), (pod,), documents = with_store(url, scenario)
+
+    assert (job.name, job.phase, job.cloned_from, job.cloned_from_uid) == (
+        "old", "Complete", None, None,
+    )  # fmt: skip
+    assert (pod.name, pod.exit_code, pod.node, pod.address) == ("old-node-0-0", 0, None, None)
+    assert documents.original is None
+
+
+def test_series_that_had_no_rank_are_of_rank_0(url):
+    packed = struct.pack("<qdd", 7, 1.5, 0.25)
+
+    def older(connection):
+        upgrade(connection, "0001")
+        found = MetaData()
+        found.reflect(connection)
+        connection.execute(insert(found.tables["jobs"]), FIRST_JOB)
+        row = {"job": 1, "run": 2, "series": "loss", "first": 0, "count": 1, "points": packed}
+        connection.execute(insert(found.tables["metrics"]), row)
+
+    if url.startswith("sqlite"):
+        Path(url.removeprefix("sqlite:///")).parent.mkdir(exist_ok=True)
+    on_empty(url, older)
+
+    found = with_store(url, lambda store: store.read(lambda c: load_points(c, 1, 2)))
+
+    assert found == {0: {"loss": [Point(7, 1.5, 0.25)]}}
+
+
 def test_an_upgrade_that_fails_changes_nothing(url, next_version):
     with_store(url, accept)
     path = Path(next_version.location, "versions", "next.py")
@@ -164,7 +235,7 @@ def test_a_newer_database_is_refused_with_the_way_out(url, next_version):
 
     where = make_driver(url).where
     assert str(caught.value) == (
-        f"the database {where} has the schema next; this program knows 0001. It was "
+        f"the database {where} has the schema next; this program knows {', '.join(SHIPPED.revisions)}. It was "
         "written by a newer astrago: install that one, or bring back a backup made before the upgrade "
         "with 'astrago db restore FILE'."
     )

@@ -12,13 +12,28 @@ if TYPE_CHECKING:
 
     from astrago_trainer.cli.terminal import Terminal
 
-configure = pages.configure
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--rank",
+        type=_rank,
+        default="mean",
+        metavar="N",
+        help="of one rank, or of all, each by itself; default: mean, by step over the ranks that have it",
+    )
+    pages.configure(parser)
 
 
 def execute(options: argparse.Namespace) -> int:
     def page(found: Any, terminal: Terminal) -> list[str]:
         from astrago_trainer.cli.metric_page import metric_page
 
-        return metric_page(found, terminal)
+        return metric_page(found, terminal, rank=options.rank)
 
-    return pages.execute(options, lambda door: door.metrics(options.name), page)
+    return pages.execute(options, lambda door: door.metrics(options.name, options.rank), page)
+
+
+def _rank(text: str) -> str:
+    if text in ("mean", "all") or (text.isascii() and text.isdecimal() and len(text) < 10):
+        return text
+    raise argparse.ArgumentTypeError(f"must be the number of a rank, mean or all; found {text!r}")

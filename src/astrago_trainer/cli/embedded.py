@@ -33,10 +33,12 @@ from astrago_trainer.core.spec import parse_job_spec
 from astrago_trainer.engines.local.engine import LocalEngine
 from astrago_trainer.environments import images_here
 from astrago_trainer.server.explaining import event_view, explain, pod_view
+from astrago_trainer.server.metric_view import Series, metrics_view, starts_of
 from astrago_trainer.server.node_view import node_to_view
 from astrago_trainer.service import errors as service_errors
 from astrago_trainer.service.board import EVERYWHERE, Query, Record
 from astrago_trainer.service.identity import Identity, Role
+from astrago_trainer.service.jobs import cloned
 from astrago_trainer.service.service import Service
 from astrago_trainer.service.settings import Settings
 from astrago_trainer.service.view import (
@@ -46,6 +48,7 @@ from astrago_trainer.service.view import (
     token_to_view,
 )
 from astrago_trainer.store import StoreError
+from astrago_trainer.store.jobs import Original
 
 if TYPE_CHECKING:
     from astrago_trainer.cli.doors import News
@@ -133,19 +136,16 @@ class Embedded:
         found = self._run(self._service.events(self.namespace, name))
         return [event_view(each) for each in found]
 
-    def metrics(self, name: str) -> Json:
+    def metrics(self, name: str, rank: str) -> Json:
         from astrago_trainer.cli.job_metrics import read_metrics
 
-        job = self.get(name)
-        known = self._run(self._service.metrics(self.namespace, name))
+        job = self._run(self._fresh(name)).job
+        known: Mapping[int, Series] = self._run(self._service.metrics(self.namespace, name))
         if known:
-            series = {
-                each: [[point.step, point.time, point.value] for point in points]
-                for each, points in known.items()
-            }
-            return {"run": job["run"], "progress": None, "series": series}
-        # Nobody looked at its log while it ran: it is read now.
-        return {"run": job["run"], **read_metrics(self._folder(name))}
+            attempts = self._run(self._service.attempts(self.namespace, name))
+            return metrics_view(job.run, known, rank, starts=starts_of(attempts, job.run))
+        # Nobody looked at its logs while it ran: they are read now.
+        return metrics_view(job.run, read_metrics(job, self._folder(name)), rank)
 
     def explain(self, name: str) -> Json:
         job = self._run(self._fresh(name)).job
@@ -159,11 +159,13 @@ class Embedded:
 
     # Verbs.
 
-    def submit(self, spec: Mapping[str, Any]) -> Json:
+    def submit(self, spec: Mapping[str, Any], original: Original | None = None) -> Json:
         parsed = self._translated(
             lambda: parse_job_spec({"user": self._actor.name, "namespace": self.namespace, **spec})
         )
-        return self._wish(self._service.submit(self._actor, self.namespace, parsed))
+        return self._wish(
+            self._service.submit(self._actor, self.namespace, parsed, original=original)
+        )
 
     def suspend(self, name: str) -> Json:
         return self._wish(self._service.suspend(self._actor, self.namespace, name))
@@ -180,8 +182,8 @@ class Embedded:
         )
 
     def clone(self, name: str, changes: Mapping[str, Any]) -> Json:
-        spec = self._run(self._service.clone(self.namespace, name))
-        return self.submit({**spec.model_dump(mode="json", exclude_defaults=True), **changes})
+        original = self._run(self._service.original(self.namespace, name))
+        return self.submit({**cloned(original), **changes}, original)
 
     # Logs and changes.
 

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-SCHEMA = "0001"
+SCHEMA = "0003"
 """The version of the tables that is read here; another one is left to the service."""
 _COLUMNS = (
     "name, namespace, uid, owner, framework, runtime, nodes, gpus, engine, phase, outcome, reason, message, run, "
     "attempt, restarts, max_restarts, is_suspended, is_deleting, is_reaped, ttl_seconds, created_at, started_at, "
-    "finished_at, version, number, wanted_run, server"
+    "finished_at, cloned_from, cloned_from_uid, version, number, wanted_run, server"
 )
 
 
@@ -158,6 +158,9 @@ def _view(row: Mapping[str, Any]) -> Json:
         "created_at": _time(row["created_at"]),
         "started_at": _time(row["started_at"]),
         "finished_at": _time(row["finished_at"]),
+        "cloned_from": None
+        if row["cloned_from_uid"] is None
+        else {"name": row["cloned_from"], "uid": row["cloned_from_uid"]},
         "version": row["version"],
     }
 

@@ -4,39 +4,47 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 from astrago_trainer.logs.layout import find_logs
 from astrago_trainer.logs.reader import LogFile
 from astrago_trainer.progress.picker import Picker
-from astrago_trainer.progress.points import Progress
-from astrago_trainer.server.log_places import TRAINING_CONTAINER
+from astrago_trainer.server.collecting import progress_points
+from astrago_trainer.server.log_places import TRAINING_CONTAINER, find_places, numbered_ranks
+from astrago_trainer.server.metric_view import Point
+from astrago_trainer.store.jobs import Job
 
-Json = dict[str, Any]
+Series = dict[str, list[Point]]
 
 
-def read_metrics(folder: Path) -> Json:
-    """Of the newest attempt; where several ranks tell a series, the first of them counts."""
-    logs = [each for each in find_logs(folder) if each.container == TRAINING_CONTAINER]
-    newest = max((each.attempt for each in logs), default=0)
-    series: dict[str, list[list[float | None]]] = {}
-    progress: Progress | None = None
-    for rank, log in enumerate(each for each in logs if each.attempt == newest):
-        picker = Picker(attempt=newest, rank=rank)
-        found: dict[str, list[list[float | None]]] = {}
-        offset = 0
-        picked = []
-        for data in LogFile(log.path).iter_bytes():
-            picked.append(picker.feed(offset, data, time=time.time()))
-            offset += len(data)
-        picked.append(picker.settle(time=time.time()))
-        for each in picked:
-            progress = each.progress or progress
-            for point in each.points:
-                found.setdefault(point.series, []).append([point.step, point.time, point.value])
-        series = {**found, **series}
-    far = progress and {
-        "fraction": progress.fraction,
-        "remaining_seconds": progress.remaining_seconds,
+def read_metrics(job: Job, folder: Path) -> dict[int, Series]:
+    """By rank and name, of the newest attempt; ranks that tell no number are left out."""
+    newest = max((each.attempt for each in find_logs(folder)), default=0)
+    ranks = numbered_ranks(job)
+    places = find_places(job, folder, newest, tuple(ranks.values()), TRAINING_CONTAINER)
+    found = {
+        rank: _read(rank, newest, place.path)
+        for rank, place in zip(ranks, places, strict=True)
+        if place.path.exists()
     }
-    return {"progress": far, "series": series}
+    return {rank: series for rank, series in found.items() if series}
+
+
+def _read(rank: int, attempt: int, path: Path) -> Series:
+    picker = Picker(attempt=attempt, rank=rank)
+    picked = []
+    offset = 0
+    for data in LogFile(path).iter_bytes():
+        picked.append(picker.feed(offset, data, time=time.time()))
+        offset += len(data)
+    picked.append(picker.settle(time=time.time()))
+    series: Series = {}
+    for each in picked:
+        for point in each.points:
+            told = series.setdefault(point.series, [])
+            # Where the log names no step, points are counted, as the server does.
+            step = len(told) + 1 if point.step is None else point.step
+            told.append((step, point.time, point.value))
+        if rank == 0 and each.progress is not None:
+            for name, value in progress_points(each.progress):
+                series.setdefault(name, []).append(value)
+    return series

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from astrago_trainer.cli.terminal import Terminal, clean
+from astrago_trainer.cli.terminal import Terminal, clean, cut
 from astrago_trainer.cli.words import (
     brief,
     clock,
@@ -27,6 +27,8 @@ Json = Mapping[str, Any]
 
 _LAST_EVENTS = 5
 _MOST_PODS = 16
+_NARROW = (12, 15, 15)
+"""Columns of rank, node and address: with them the longest phase and some words fit a line of 80."""
 
 
 def job_page(
@@ -71,11 +73,13 @@ def _facts(job: Json) -> list[tuple[str, str]]:
     restarts = f"{job['restarts']} of {job['max_restarts']}"
     spent = duration(took(job))
     age = duration(seconds_since(job["created_at"]))
+    original = job.get("cloned_from")  # a server of an earlier release does not tell
     ends = f"{clock(job['finished_at'])}, after {spent}" if job["finished_at"] else ""
     return [
         ("why", because),
         ("asked for", f"{job['framework']}, {shape(job)}, runtime {clean(job['runtime'])}"),
         ("by", f"{clean(job['owner'])} in {clean(job['namespace'])}, {job['engine']} engine"),
+        ("cloned from", clean(original["name"]) if original else ""),
         ("restarts", restarts if job["max_restarts"] or job["restarts"] else ""),
         ("run", str(job["run"]) if job["run"] > 1 else ""),
         ("accepted", f"{clock(job['created_at'])}, {age} ago"),
@@ -88,20 +92,33 @@ def _pods(pods: Sequence[Json], terminal: Terminal, *, is_wide: bool) -> list[st
     """Those that failed first, where not all can be shown."""
     listed = sorted(pods, key=lambda each: (each["phase"] != "Failed", each["rank"]))
     shown = listed if is_wide else listed[:_MOST_PODS]
+    heads = ["RANK", *(["POD"] if is_wide else []), "NODE", "ADDRESS", "PHASE", "EXIT", "WHY"]
     rows = [
-        [
-            str(each["rank"]),
-            each["name"],
-            each["phase"],
-            "-" if each["exit_code"] is None else str(each["exit_code"]),
-            each["reason"].strip().replace("\n", "; "),
-        ]
-        for each in sorted(shown, key=lambda each: each["rank"])
+        _pod_cells(each, is_wide=is_wide) for each in sorted(shown, key=lambda each: each["rank"])
     ]
-    colours = [{2: "red"} if each[2] == "Failed" else {} for each in rows]
-    lines = columns([["RANK", "POD", "PHASE", "EXIT", "WHY"], *rows], terminal, colours=colours)
+    phase = heads.index("PHASE")
+    colours = [{phase: "red"} if each[phase] == "Failed" else {} for each in rows]
+    lines = columns([heads, *rows], terminal, colours=colours)
     rest = len(listed) - len(shown)
     return [*lines, *([f"… and {rest} more; -o wide shows all"] if rest else [])]
+
+
+def _pod_cells(pod: Json, *, is_wide: bool) -> list[str]:
+    """As `heads` of `_pods`; in a narrow page the place is cut, and the rank stands for the pod's name."""
+    role = "" if pod["replicated_job"] == "node" else f" {pod['replicated_job']}"
+    place = (f"{pod['rank']}{role}", pod.get("node") or "-", pod.get("address") or "-")
+    rank, node, address = (
+        place if is_wide else (cut(each, most) for each, most in zip(place, _NARROW, strict=True))
+    )
+    return [
+        rank,
+        *([pod["name"]] if is_wide else []),
+        node,
+        address,
+        pod["phase"],
+        "-" if pod["exit_code"] is None else str(pod["exit_code"]),
+        pod["reason"].strip().replace("\n", "; "),
+    ]
 
 
 def event_list(events: Sequence[Json], terminal: Terminal) -> list[str]:

@@ -15,25 +15,51 @@ _SMALLEST = 8
 Points = Sequence[Sequence[Any]]
 
 
-def metric_page(metrics: Mapping[str, Any], terminal: Terminal) -> list[str]:
-    series: Mapping[str, Points] = metrics["series"]
-    if not series:
-        return [
-            "No numbers yet. Lines like 'step 7 loss 0.5' and progress bars have some.",
-        ]
+def metric_page(metrics: Mapping[str, Any], terminal: Terminal, *, rank: str) -> list[str]:
+    """`rank` is what was asked for: a number, mean or all."""
+    ranks = metrics.get("ranks", [0])
+    found = _found(metrics, rank)
+    if not found:
+        return [_nothing(rank, ranks)]
     lines = []
     if (progress := metrics.get("progress")) and progress.get("fraction") is not None:
         left = progress.get("remaining_seconds")
         ahead = f", about {duration(left)} left" if left else ""
         lines += [f"{progress['fraction']:.0%} done{ahead}", ""]
-    rows = [_row(name, series[name]) for name in sorted(series, key=_first_loss)]
-    size = max(len(row[0]) for row in rows) + sum(
-        max(len(row[place]) for row in rows) for place in (1, 2, 3, 4)
-    )
+    if rank == "mean" and len(ranks) > 1:
+        lines += [f"Mean of the ranks {_listed(ranks)}; --rank all shows each.", ""]
+    rows = [[*heads, *_numbers(points)] for heads, points in found]
+    size = sum(max(len(cell) for cell in column) for column in zip(*rows, strict=True))
     room = max(min(terminal.width - size - 16, _WIDEST), _SMALLEST)
-    table = [[*row, spark([each[2] for each in series[row[0]]], room)] for row in rows]
-    heading = ["NAME", "FIRST", "LAST", "LOWEST", "STEP", ""]
+    table = [
+        [*row, spark([each[2] for each in points], room)]
+        for row, (_, points) in zip(rows, found, strict=True)
+    ]
+    heading = ["NAME", *(["RANK"] if rank == "all" else []), "FIRST", "LAST", "LOWEST", "STEP", ""]
     return [*lines, *columns([heading, *table], terminal, give=0)]
+
+
+def _found(metrics: Mapping[str, Any], rank: str) -> list[tuple[list[str], Points]]:
+    """What stands first in a row, and the points of the series; the loss first, and ranks below each other."""
+    series = [(name, 0, points) for name, points in metrics["series"].items()]
+    for other in metrics.get("other_ranks", ()):
+        series += [(name, other["rank"], points) for name, points in other["series"].items()]
+    return [
+        ([name, str(number)] if rank == "all" else [name], points)
+        for name, number, points in sorted(
+            series, key=lambda each: (*_first_loss(each[0]), each[1])
+        )
+    ]
+
+
+def _nothing(rank: str, ranks: Sequence[int]) -> str:
+    if rank.isdecimal() and ranks and int(rank) not in ranks:
+        return f"No numbers of rank {rank}; there are some of {_listed(ranks)}."
+    return "No numbers yet. Lines like 'step 7 loss 0.5' and progress bars have some."
+
+
+def _listed(ranks: Sequence[int]) -> str:
+    return ", ".join(map(str, ranks))
 
 
 def spark(values: Sequence[float | None], room: int) -> str:
@@ -56,12 +82,11 @@ def spark(values: Sequence[float | None], room: int) -> str:
     return text
 
 
-def _row(name: str, points: Points) -> list[str]:
+def _numbers(points: Points) -> list[str]:
     known = [each[2] for each in points if each[2] is not None]
     step = points[-1][0] if points else None
     last = points[-1][2] if points else None
     return [
-        name,
         _number(points[0][2] if points else None),
         _number(last),
         _number(min(known) if known else None),

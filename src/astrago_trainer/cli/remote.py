@@ -71,8 +71,8 @@ class Remote:
             if after is None:
                 return found
 
-    def metrics(self, name: str) -> Json:
-        return self._call(calls.part(self.namespace, name, "metrics"))
+    def metrics(self, name: str, rank: str) -> Json:
+        return self._call(calls.part(self.namespace, name, "metrics", rank=rank))
 
     def explain(self, name: str) -> Json:
         return self._call(calls.part(self.namespace, name, "explain"))

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from json import loads
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 
@@ -133,9 +133,12 @@ class AsyncTrainerClient:
             if after is None:
                 return found
 
-    async def metrics(self, name: str) -> Mapping[str, Sequence[Point]]:
+    async def metrics(
+        self, name: str, *, rank: int | Literal["mean"] = 0
+    ) -> Mapping[str, Sequence[Point]]:
+        namespace = await self.namespace()
         return answers.metrics_of(
-            await self._call(calls.part(await self.namespace(), name, "metrics"))
+            await self._call(calls.part(namespace, name, "metrics", rank=rank or None))
         )
 
     async def pods(self, name: str) -> Sequence[Json]:

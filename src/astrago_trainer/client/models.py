@@ -52,6 +52,12 @@ class Job(NamedTuple):
     def has_succeeded(self) -> bool:
         return self.phase == "Complete"
 
+    @property
+    def cloned_from(self) -> str | None:
+        """The name of the job it was made of, which may be gone."""
+        original = self.raw.get("cloned_from")
+        return original["name"] if original else None
+
 
 class LogLine(NamedTuple):
     """One line of one rank."""

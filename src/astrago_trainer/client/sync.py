@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from json import loads
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from astrago_trainer.client import calls
 from astrago_trainer.client.answers import event_of, line_of, metrics_of, news_of, not_over
@@ -120,9 +120,13 @@ class TrainerClient:
             if after is None:
                 return found
 
-    def metrics(self, name: str) -> Mapping[str, Sequence[Point]]:
-        """Series of numbers by name: `metrics("a")["loss"][-1].value`."""
-        return metrics_of(self._session.call(calls.part(self.namespace, name, "metrics")))
+    def metrics(
+        self, name: str, *, rank: int | Literal["mean"] = 0
+    ) -> Mapping[str, Sequence[Point]]:
+        """Series of numbers by name: `metrics("a")["loss"][-1].value`; of one rank, or the mean of all by step."""
+        return metrics_of(
+            self._session.call(calls.part(self.namespace, name, "metrics", rank=rank or None))
+        )
 
     def pods(self, name: str) -> Sequence[Json]:
         found: Sequence[Json] = self._session.call(calls.part(self.namespace, name, "pods"))[

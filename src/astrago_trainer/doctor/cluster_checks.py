@@ -134,7 +134,7 @@ def check_runtimes(facts: ClusterFacts) -> Finding:
         told = [f"{name} ({shortened(where)})" for name, where in changed.items()]
         return warning(
             subject,
-            f"not as this release has them: {listed(told, 3)}; previews show the release's",
+            f"not as this release has them: {listed(told, 3)}; jobs run on what the cluster has",
             tenancy_checks.install_command(facts, "--diff"),
         )
     others = len(found) - len(catalogue.names())

@@ -6,12 +6,12 @@ import os
 import sys
 
 from astrago_trainer.engines.local import kernel
-from astrago_trainer.engines.local.supervisor import _enter_namespaces
+from astrago_trainer.engines.local.supervisor import enter_namespaces
 
 
 def main() -> int:
     try:
-        _enter_namespaces()
+        enter_namespaces()
         pid = os.fork()  # the new process namespace begins with the child
         if pid:
             return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])

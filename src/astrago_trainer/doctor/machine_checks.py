@@ -8,7 +8,7 @@ from astrago_trainer.doctor.machine_facts import FRAMEWORKS, MachineFacts
 _GIB = 2**30
 LITTLE_DISK, LEAST_DISK = 10 * _GIB, 1 * _GIB
 """A checkpoint of a small model is hundreds of MB; the log of a job is bounded by nothing."""
-ENOUGH_FILES = 5120
+ENOUGH_FILES = 6144
 """Connections of a busy server and its own files, as `server.settings.open_file_limit` asks for them."""
 
 

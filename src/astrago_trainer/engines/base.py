@@ -27,6 +27,8 @@ class Ability(StrEnum):
     """`ListsNodes`."""
     NAMESPACES = "namespaces"
     """`MakesNamespaces`: a tenant needs something outside the database before its first job."""
+    QUOTA = "quota"
+    """`CountsQuota`: a namespace has ceilings, and somebody counts what is used of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,10 @@ class Pod:
     exit_code: int | None = None
     """Of the first container that failed, else 0 when all ended; 128 + n for a signal."""
     reason: str = ""
+    node: str | None = None
+    """The machine it was given; None before that."""
+    address: str | None = None
+    """Where the other pods reach it; None before it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +180,16 @@ class Node:
         return self.capacity - self.used
 
 
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """A ceiling of a namespace, and what is used of it now; quantities as Kubernetes writes them."""
+
+    resource: str
+    """`requests.cpu`, `requests.nvidia.com/gpu`, `pods`."""
+    hard: str
+    used: str
+
+
 class Engine(Protocol):
     """Runs effective objects."""
 
@@ -220,6 +236,15 @@ class ListsNodes(Protocol):
 
 
 @runtime_checkable
+class HasRuntimes(Protocol):
+    """An engine whose runtimes are installed somewhere; others run what the catalogue has."""
+
+    def runtimes(self) -> Mapping[str, Mapping[str, Any]] | None:
+        """Manifests by name, as installed now; the same object until it changes. None while that is not known."""
+        ...
+
+
+@runtime_checkable
 class MakesNamespaces(Protocol):
     """An engine with the ability `namespaces`."""
 
@@ -228,6 +253,15 @@ class MakesNamespaces(Protocol):
 
         Raises EngineRejected for one that exists and is somebody else's.
         """
+        ...
+
+
+@runtime_checkable
+class CountsQuota(Protocol):
+    """An engine with the ability `quota`."""
+
+    async def quota(self, namespace: str) -> list[Quota]:
+        """One for each resource that has a ceiling, by name; none for a namespace that is not there."""
         ...
 
 

@@ -24,6 +24,7 @@ from astrago_trainer.engines.base import (
     Observation,
     Pod,
     PodPhase,
+    Quota,
 )
 
 
@@ -51,6 +52,8 @@ class FakeEngine:
     """Where logs would be."""
     machines: list[Node] = field(default_factory=list)
     """What `nodes` answers."""
+    ceilings: dict[str, list[Quota]] = field(default_factory=dict)
+    """What `quota` answers, by namespace."""
     namespaces: list[str] = field(default_factory=list)
     """That were made, in their order."""
     taken: frozenset[str] = frozenset()
@@ -88,6 +91,9 @@ class FakeEngine:
 
     async def nodes(self) -> list[Node]:
         return list(self.machines)
+
+    async def quota(self, namespace: str) -> list[Quota]:
+        return list(self.ceilings.get(namespace, ()))
 
     async def make_namespace(self, namespace: str) -> None:
         async with _Call(self, "make_namespace", Handle(namespace, "", "")):
@@ -154,7 +160,14 @@ def _phase(observation: Observation) -> Phase:
 def _pods(effective: Effective) -> tuple[Pod, ...]:
     name = effective.job_set["metadata"]["name"]
     return tuple(
-        Pod(f"{name}-{job['name']}-0-{index}", job["name"], index, PodPhase.RUNNING)
+        Pod(
+            f"{name}-{job['name']}-0-{index}",
+            job["name"],
+            index,
+            PodPhase.RUNNING,
+            node="here",
+            address=f"192.0.2.{index + 1}",
+        )
         for job in effective.job_set["spec"].get("replicatedJobs", ())
         for index in range(job["template"]["spec"].get("completions", 1))
     )

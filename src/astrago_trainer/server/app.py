@@ -24,6 +24,7 @@ from astrago_trainer.server.collecting import Collector
 from astrago_trainer.server.context import Context
 from astrago_trainer.server.edge import App, Edge
 from astrago_trainer.server.gate import Gate, Loopback, Tokens
+from astrago_trainer.server.memory import give_back
 from astrago_trainer.server.notifying import read_notifications
 from astrago_trainer.server.problems import ApiError, answer_of
 from astrago_trainer.server.routes import (
@@ -81,7 +82,7 @@ async def opened(
             Service(
                 Settings(data=settings.data, database=settings.database, job_key=settings.job_key),
                 runs,
-                platform=_listening(platform or default_platform(), settings, address),
+                platform=_listening(platform or _named_platform(settings), settings, address),
                 clock=clock,
                 targets=notifications.targets_of,
             )
@@ -96,7 +97,11 @@ async def opened(
         stack.push_async_callback(collector.close)
         deliverer = notifications.deliverer(service.outbox, service.clock.time)
         watch.add(lambda _: deliverer.wake())
-        for name, work in (("watch", watch.run()), ("notifications", deliverer.run())):
+        for name, work in (
+            ("watch", watch.run()),
+            ("notifications", deliverer.run()),
+            ("memory", give_back()),
+        ):
             stack.push_async_callback(_end, asyncio.create_task(work, name=name))
         yield Context(settings, service, _gate(settings, service), hub, watch, collector)
 
@@ -205,6 +210,13 @@ async def _engine(settings: ServerSettings) -> AsyncIterator[tuple[Engine, Platf
     finally:
         if engine.pool is not None:
             await engine.pool.close()
+
+
+def _named_platform(settings: ServerSettings) -> Platform:
+    """For engines that speak every dialect: the one that was named, so that jobs can be taken to such a cluster."""
+    if settings.trainer == "auto":
+        return default_platform()
+    return default_platform(settings.trainer)  # type: ignore[arg-type]
 
 
 def _listening(platform: Platform, settings: ServerSettings, address: str) -> Platform:

@@ -1,8 +1,8 @@
 """Numbers out of the logs of running jobs, while they run: what `progress` picks becomes series of the job.
 
-The log of rank 0 is followed, of every job that this server looks after. Where it stopped is noted in a small file
-after its points were stored, so a server that was killed goes on there; what came in the last seconds before may come
-twice.
+The logs of the first ranks are followed, of every job that this server looks after; how far a job is, rank 0 says.
+Where each stopped is noted in a small file after its points were stored, so a server that was killed goes on there;
+what came in the last seconds before may come twice.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ import json
 import logging
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from astrago_trainer.core.lifecycle import Phase, is_terminal
-from astrago_trainer.logs.follow import LogHub
+from astrago_trainer.logs.follow import Follower, LogHub
+from astrago_trainer.logs.lines import Chunk
 from astrago_trainer.progress.picker import Picked, Picker
 from astrago_trainer.progress.points import Point as PickedPoint
 from astrago_trainer.progress.points import Progress
-from astrago_trainer.server.log_places import TRAINING_CONTAINER, find_places
+from astrago_trainer.server.log_places import TRAINING_CONTAINER, find_places, numbered_ranks
+from astrago_trainer.server.metric_view import PROGRESS, REMAINING
 from astrago_trainer.server.problems import encoded
 from astrago_trainer.server.watching import JobWatch
 from astrago_trainer.service.board import Record
@@ -32,10 +34,10 @@ from astrago_trainer.store import StoreError
 from astrago_trainer.store.jobs import Job
 from astrago_trainer.store.metrics import Point
 
-PROGRESS, REMAINING = "progress", "remaining_seconds"
-"""Series of our own: the fraction that is done, and the seconds that are left."""
 MOST_JOBS = 1000
 """Followed at a time; a follower is an open file and an offset."""
+MOST_OTHER_LOGS = 1000
+"""Of ranks beside rank 0, of all jobs together; who begins when there are so many is followed by rank 0 alone."""
 QUIET_SECONDS = 1.0
 """After which a line that has not ended is read as it is: a bar's newest state has no end."""
 CATCH_UP_SECONDS = 5.0
@@ -60,6 +62,7 @@ class Collector:
         self._watch = watch
         self._folder = folder
         self._following: dict[tuple[int, int], asyncio.Task[None]] = {}
+        self._other_logs = 0
         self._read: dict[tuple[int, int], None] = {}
         self.listeners: set[Listener] = set()
 
@@ -94,9 +97,9 @@ class Collector:
         for listener in list(self.listeners):
             listener(job, progress)
 
-    def record(self, job: Job, points: list[tuple[str, Point]]) -> None:
+    def record(self, job: Job, rank: int, points: list[tuple[str, Point]]) -> None:
         try:
-            self._service.record_metric(job.namespace, job.name, points)
+            self._service.record_metric(job.namespace, job.name, points, rank=rank)
         except NotFound:
             return  # deleted meanwhile
 
@@ -109,18 +112,32 @@ class Collector:
             return
         if not self._service.looks_after(job):
             return
-        task = asyncio.create_task(self._follow(job), name=f"numbers of {job.namespace}/{job.name}")
+        ranks = numbered_ranks(job)
+        if self._other_logs + len(ranks) - 1 > MOST_OTHER_LOGS:
+            ranks = {0: ranks[0]}
+        work = self._follow(job, ranks)
+        task = asyncio.create_task(work, name=f"numbers of {job.namespace}/{job.name}")
         self._following[key] = task
-        task.add_done_callback(lambda _: self._following.pop(key, None))
+        self._other_logs += len(ranks) - 1
 
-    async def _follow(self, job: Job) -> None:
+        def forget(_: asyncio.Task[None]) -> None:
+            self._following.pop(key, None)
+            self._other_logs -= len(ranks) - 1
+
+        task.add_done_callback(forget)
+
+    async def _follow(self, job: Job, ranks: Mapping[int, int]) -> None:
         note = self._note_path(job)
         try:
             # Most jobs begin here and have none: to look is quicker than to ask a thread.
             known = await asyncio.to_thread(_read_note, note) if note.exists() else {}
-            follower = _Follower(self, job, known)
-            while await follower.attempt():
-                pass
+            follower = _Follower(self, job, ranks, known)
+            try:
+                while await follower.attempt():
+                    pass
+            except asyncio.CancelledError:  # the server ends: the next one goes on exactly here
+                await follower.remember()
+                raise
             note.unlink(missing_ok=True)
             self._read[job.number, job.run] = None
             if len(self._read) > _MOST_REMEMBERED:
@@ -140,62 +157,83 @@ class Collector:
         return self._folder / f"{job.uid}-{job.run}.json"
 
 
+class _Rank:
+    """The log of one rank, and how far it was read."""
+
+    def __init__(self, rank: int, log: int, attempt: int, note: Mapping[str, Any]) -> None:
+        self.rank = rank
+        self.log = log
+        """Its rank among the logs."""
+        self.picker = Picker(attempt=attempt, rank=rank, state=note.get("picker"))
+        self._counts: dict[str, int] = note.get("counts", {})
+
+    def note(self) -> dict[str, Any]:
+        return {"picker": self.picker.state(), "counts": self._counts}
+
+    def next_attempt(self, attempt: int) -> None:
+        self.picker = Picker(attempt=attempt, rank=self.rank)
+
+    def points(self, picked: Picked) -> list[tuple[str, Point]]:
+        return [
+            (point.series, self._stored(point, point.value))
+            for point in picked.points
+            if point.value is not None
+        ]
+
+    def _stored(self, point: PickedPoint, value: float) -> Point:
+        """Where the log names no step, points are counted: a plot needs an order."""
+        count = self._counts[point.series] = self._counts.get(point.series, 0) + 1
+        return Point(count if point.step is None else point.step, point.time, value)
+
+
 class _Follower:
     """One run of one job."""
 
-    def __init__(self, owner: Collector, job: Job, note: dict[str, Any]) -> None:
+    def __init__(
+        self, owner: Collector, job: Job, ranks: Mapping[int, int], note: Mapping[str, Any]
+    ) -> None:
         self._owner = owner
         self._job = job
         self._attempt: int = note.get("attempt", 0)
-        self._counts: dict[str, int] = note.get("counts", {})
-        self._picker = Picker(attempt=self._attempt, rank=0, state=note.get("picker"))
+        # A note of an older server is all about rank 0.
+        known: Mapping[str, Any] = note.get("ranks") or {"0": note}
+        self._ranks = [
+            _Rank(rank, log, self._attempt, known.get(str(rank), {})) for rank, log in ranks.items()
+        ]
+        self._speaking: dict[_Rank, float] = {}
+        """When each was heard that has not been quiet since; who was heard last stands last."""
         self._noted_at = 0.0
+        self._is_noted = True
 
     def note(self) -> dict[str, Any]:
         return {
             "attempt": self._attempt,
-            "picker": self._picker.state(),
-            "counts": self._counts,
+            "ranks": {str(each.rank): each.note() for each in self._ranks},
         }
 
     async def attempt(self) -> bool:
         """Reads one attempt to its end; whether there is another."""
         service, number = self._owner._service, self._job.number
         folder = service.engine.logs(handle_of(self._job))
-        speaks = (
-            self._job.nodes if self._job.framework == "horovod" else 0
-        )  # mpirun is the launcher's
-        (place,) = find_places(self._job, folder, self._attempt, (speaks,), TRAINING_CONTAINER)
+        wanted = tuple(each.log for each in self._ranks)  # in their order, as the places are
+        places = find_places(self._job, folder, self._attempt, wanted, TRAINING_CONTAINER)
+        logs = [
+            (place.path, each.picker.offset)
+            for place, each in zip(places, self._ranks, strict=True)
+        ]
         with (
             self._owner._watch.over(number, self._is_over) as done,
-            self._owner._hub.follower(place.path, self._picker.offset, done=done) as log,
+            Follower(self._owner._hub, logs, done=done, watch=()) as follower,
         ):
-            reading: asyncio.Task[Any] | None = None
-            try:
-                while True:
-                    reading = reading or asyncio.ensure_future(log.read())
-                    await asyncio.wait((reading,), timeout=QUIET_SECONDS)
-                    now = service.clock.time()
-                    if not reading.done():
-                        self._take(self._picker.settle(time=now))
-                        await self._remember_now_and_then()
-                        await asyncio.wait((reading,))  # nothing more can be made of silence
-                    chunk = reading.result()
-                    reading = None
-                    if chunk is None:
-                        break
-                    self._take(self._picker.feed(chunk.offset, chunk.data, time=now))
-                    await self._remember_now_and_then()
-            finally:
-                if reading is not None:
-                    reading.cancel()
-        self._take(self._picker.settle(time=service.clock.time()))
-        await self._remember()
+            await self._read(follower)
+        self._settle(self._ranks)
+        await self.remember()
         record = service.board.find_number(number)
         if record is None or record.job.run != self._job.run or record.job.attempt <= self._attempt:
             return False
         self._attempt += 1
-        self._picker = Picker(attempt=self._attempt, rank=0)
+        for each in self._ranks:
+            each.next_attempt(self._attempt)
         return True
 
     def _is_over(self, record: Record | None) -> bool:
@@ -203,34 +241,60 @@ class _Follower:
             return True
         return record.job.attempt > self._attempt or is_terminal(Phase(record.job.phase))
 
-    def _take(self, picked: Picked) -> None:
-        points = [
-            (point.series, self._stored(point))
-            for point in picked.points
-            if point.value is not None
-        ]
-        if picked.progress is not None:
+    async def _read(self, logs: Follower) -> None:
+        """All that is written until the logs end."""
+        loop = asyncio.get_running_loop()
+        reading: asyncio.Task[tuple[int, Chunk] | None] | None = None
+        try:
+            while True:
+                reading = reading or asyncio.ensure_future(logs.read_any())
+                await asyncio.wait((reading,), timeout=self._patience(loop.time()))
+                if reading.done():
+                    found, reading = reading.result(), None
+                    if found is None:
+                        return
+                    number, chunk = found
+                    self._hear(self._ranks[number], chunk, loop.time())
+                quiet = loop.time() - QUIET_SECONDS
+                self._settle([each for each, heard in self._speaking.items() if heard <= quiet])
+                if not self._is_noted and loop.time() - self._noted_at >= NOTE_SECONDS:
+                    await self.remember()
+        finally:
+            if reading is not None:
+                reading.cancel()
+
+    def _patience(self, now: float) -> float | None:
+        """Seconds until the one that was heard first has been quiet, or a note is due; None: nothing is to be done."""
+        due = [heard + QUIET_SECONDS for heard in self._speaking.values()][:1]
+        if not self._is_noted:
+            due.append(self._noted_at + NOTE_SECONDS)
+        return max(0.0, min(due) - now) if due else None
+
+    def _hear(self, rank: _Rank, chunk: Chunk, now: float) -> None:
+        self._speaking.pop(rank, None)
+        self._speaking[rank] = now
+        time = self._owner._service.clock.time()
+        self._take(rank, rank.picker.feed(chunk.offset, chunk.data, time=time))
+
+    def _settle(self, ranks: Iterable[_Rank]) -> None:
+        for rank in ranks:
+            self._speaking.pop(rank, None)
+            self._take(rank, rank.picker.settle(time=self._owner._service.clock.time()))
+
+    def _take(self, rank: _Rank, picked: Picked) -> None:
+        self._is_noted = False
+        points = rank.points(picked)
+        if picked.progress is not None and rank.rank == 0:
             points += progress_points(picked.progress)
             self._owner.tell(self._job, picked.progress)
         if points:
-            self._owner.record(self._job, points)
+            self._owner.record(self._job, rank.rank, points)
 
-    def _stored(self, point: PickedPoint) -> Point:
-        """Where the log names no step, points are counted: a plot needs an order."""
-        count = self._counts[point.series] = self._counts.get(point.series, 0) + 1
-        assert point.value is not None
-        return Point(count if point.step is None else point.step, point.time, point.value)
-
-    async def _remember_now_and_then(self) -> None:
-        loop = asyncio.get_running_loop()
-        if loop.time() - self._noted_at >= NOTE_SECONDS:
-            await self._remember()
-
-    async def _remember(self) -> None:
+    async def remember(self) -> None:
         """After the points are durable, or they would be missing after a kill."""
         self._noted_at = asyncio.get_running_loop().time()
         path = self._owner._note_path(self._job)
-        if not self._picker.offset and not path.exists():
+        if not any(each.picker.offset for each in self._ranks) and not path.exists():
             return
         try:
             await self._owner._service.flush_metrics()
@@ -238,6 +302,7 @@ class _Follower:
             _log.warning("numbers of jobs wait: %s", error)
             return
         await asyncio.to_thread(_write_note, path, self.note())
+        self._is_noted = True
 
 
 def progress_points(progress: Progress) -> list[tuple[str, Point]]:

@@ -70,6 +70,8 @@ def pod_view(job: Job, pod: PodRow) -> dict[str, Any]:
         "restarts": pod.restarts,
         "exit_code": pod.exit_code,
         "reason": pod.reason,
+        "node": pod.node,
+        "address": pod.address,
     }
 
 

@@ -15,6 +15,8 @@ from astrago_trainer.store.jobs import Job
 
 TRAINING_CONTAINER = "node"
 """The Trainer's own name for the container that trains, in every runtime."""
+MOST_NUMBERED = 8
+"""Ranks of a job whose logs are read for numbers: what a plot can show, and a thousand jobs can afford."""
 _NODE = "node"
 _OTHERS = ("launcher", "dataset-initializer", "model-initializer")
 """Replicated jobs of one pod beside the nodes, in the order of their ranks."""
@@ -48,6 +50,17 @@ def rank_of(job: Job, replicated_job: str, index: int) -> int:
         return index
     others = _OTHERS.index(replicated_job) if replicated_job in _OTHERS else len(_OTHERS)
     return job.nodes + others + index
+
+
+def numbered_ranks(job: Job) -> dict[int, int]:
+    """Whose logs are read for numbers: the rank of the series, and that of the log.
+
+    The first ranks and the last one, where stages of a pipeline end in a loss. Of horovod it is the launcher alone:
+    mpirun prints there what the ranks say, and that counts as rank 0.
+    """
+    if job.framework == "horovod":
+        return {0: job.nodes}
+    return {rank: rank for rank in (*range(min(job.nodes, MOST_NUMBERED) - 1), job.nodes - 1)}
 
 
 def find_places(

@@ -23,6 +23,7 @@ ASSETS = "/assets/{file}"
 ICON = "/favicon.svg"
 _VIEW_PATHS = ("/", *(path for each in VIEWS for path in (f"/{each}", f"/{each}/{{rest:path}}")))
 PATHS = (*_VIEW_PATHS, ICON, ASSETS)
+METHODS = ("GET", "HEAD")
 
 NOT_BUILT = "The page is not built here; the API answers all the same. Build it with: make setup\n"
 
@@ -94,9 +95,9 @@ async def asset(request: Request, folder: Folder, file: str) -> Response:
 
 
 for _path in _VIEW_PATHS:
-    router.get(_path, response_class=Response)(view)
-router.get(ICON, response_class=Response)(icon)
-router.get(ASSETS, response_class=Response)(asset)
+    router.api_route(_path, methods=list(METHODS), response_class=Response)(view)
+router.api_route(ICON, methods=list(METHODS), response_class=Response)(icon)
+router.api_route(ASSETS, methods=list(METHODS), response_class=Response)(asset)
 
 
 def _headers(request: Request) -> dict[str, str]:
@@ -105,6 +106,13 @@ def _headers(request: Request) -> dict[str, str]:
 
 
 def _answer(request: Request, folder: Path, name: str, caching: str) -> Response:
+    found = _found(request, folder, name, caching)
+    if request.method == "HEAD":
+        found.body = b""  # its length is told all the same
+    return found
+
+
+def _found(request: Request, folder: Path, name: str, caching: str) -> Response:
     kind = _TYPES.get(Path(name).suffix)
     path = folder / name
     if kind is None or not _NAME.fullmatch(name) or not path.is_file():

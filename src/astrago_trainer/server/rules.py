@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
+from astrago_trainer.server.page import METHODS as PAGE_METHODS
 from astrago_trainer.server.page import PATHS as PAGE_PATHS
 from astrago_trainer.server.problems import forbidden, unauthenticated
 from astrago_trainer.service.errors import NotFound
@@ -63,7 +64,8 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("GET", "/readyz"): _ANYBODY,
         ("GET", "/metrics"): _ANYBODY,
         ("GET", "/openapi.json"): _ANYBODY,
-        **{("GET", path): _ANYBODY for path in PAGE_PATHS},  # holds nothing of anybody
+        # The page holds nothing of anybody.
+        **{(method, path): _ANYBODY for path in PAGE_PATHS for method in PAGE_METHODS},
         ("POST", "/api/trainjob/create"): Rule(Where.REQUEST, Role.MEMBER),
         ("GET", "/api/trainjob/{trainjob_name}/status"): Rule(Where.REQUEST, Role.VIEWER),
         ("GET", "/api/trainjob/{trainjob_name}/logs"): Rule(Where.REQUEST, Role.VIEWER),
@@ -88,6 +90,8 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("GET", JOB + "/checkpoints"): _READ,
         ("GET", JOB + "/manifest"): _READ,
         ("GET", "/api/v1/namespaces/{namespace}/stream"): _READ_ALL,
+        ("GET", "/api/v1/namespaces/{namespace}/images"): _READ,
+        ("GET", "/api/v1/namespaces/{namespace}/quota"): _READ,
         ("POST", STATUS): Rule(Where.NAMESPACE, Role.MEMBER, takes_job=True),
         ("GET", "/api/v1/runtimes"): _SIGNED_IN,
         ("GET", "/api/v1/runtimes/{name}"): _SIGNED_IN,

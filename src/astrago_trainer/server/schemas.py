@@ -43,12 +43,20 @@ _JOB = {
     "created_at": "2026-11-15T12:00:00.000Z",
     "started_at": "2026-11-15T12:00:01.000Z",
     "finished_at": None,
+    "cloned_from": {"name": "first", "uid": "0b7e4a6d9f305d2c0c8f"},
     "version": 4,
 }
 
 
 def _example(**fields: Any) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": [fields]})
+
+
+class OriginalBody(BaseModel):
+    """The job that another one was cloned from; it may be gone, and its name may mean another one by now."""
+
+    name: str
+    uid: str
 
 
 class Job(BaseModel):
@@ -84,6 +92,7 @@ class Job(BaseModel):
     created_at: Time
     started_at: Time | None
     finished_at: Time | None
+    cloned_from: OriginalBody | None
     version: int
 
 
@@ -291,18 +300,34 @@ class ProgressBody(BaseModel):
     remaining_seconds: float | None
 
 
+SeriesBody = dict[str, list[tuple[int, float, float]]]
+
+
+class RankSeries(BaseModel):
+    rank: int
+    series: SeriesBody
+
+
 class Metrics(BaseModel):
-    """Series of numbers: [step, seconds since 1970, value] each."""
+    """Series of numbers: [step, seconds since 1970, value] each.
+
+    `ranks` are those that have numbers. `series` are of the rank that was asked for, or of rank 0 where all were:
+    those of the others are in `other_ranks` then.
+    """
 
     model_config = _example(
         run=1,
         progress={"fraction": 0.5, "remaining_seconds": 12.0},
+        ranks=[0, 1],
         series={"loss": [[10, 1763208000.0, 0.31]]},
+        other_ranks=[{"rank": 1, "series": {"loss": [[10, 1763208000.2, 0.33]]}}],
     )
 
     run: int
     progress: ProgressBody | None
-    series: dict[str, list[tuple[int, float, float]]]
+    ranks: list[int]
+    series: SeriesBody
+    other_ranks: list[RankSeries]
 
 
 class PodBody(BaseModel):
@@ -316,6 +341,9 @@ class PodBody(BaseModel):
     restarts: int
     exit_code: int | None
     reason: str
+    node: str | None
+    """The last that is known, also when the pod is gone; so is the address."""
+    address: str | None
 
 
 class Pods(BaseModel):
@@ -334,6 +362,8 @@ class Pods(BaseModel):
                 "restarts": 0,
                 "exit_code": None,
                 "reason": "",
+                "node": "node-1",
+                "address": "10.42.0.17",
             }
         ]
     )
@@ -509,6 +539,7 @@ class Manifest(BaseModel):
         objects=[],
         effective=[],
         provenance={"/0/spec/replicatedJobs/0/template/spec/completions": "form: nodes"},
+        original=None,
     )
 
     digest: str
@@ -518,6 +549,8 @@ class Manifest(BaseModel):
     effective: list[dict[str, Any]]
     provenance: dict[str, str]
     """JSON pointer of each leaf of `effective` -> who set it; empty where that cannot be told any more."""
+    original: dict[str, Any] | None
+    """What the job asked for that this one was cloned from, whether or not that one is still there."""
 
 
 class RuntimeBody(BaseModel):
@@ -654,6 +687,31 @@ class Nodes(BaseModel):
     model_config = _example(items=[_NODE])
 
     items: list[NodeBody]
+
+
+class Images(BaseModel):
+    """Of earlier jobs; at most 20."""
+
+    model_config = _example(items=["registry.example.com/team/train:2"])
+
+    items: list[str]
+
+
+class QuotaBody(BaseModel):
+    """A ceiling; quantities as Kubernetes writes them."""
+
+    resource: str
+    """`requests.cpu`, `requests.nvidia.com/gpu`, `pods`."""
+    hard: str
+    used: str
+
+
+class QuotaList(BaseModel):
+    model_config = _example(
+        items=[{"resource": "requests.nvidia.com/gpu", "hard": "8", "used": "3"}]
+    )
+
+    items: list[QuotaBody]
 
 
 class WhoAmI(BaseModel):

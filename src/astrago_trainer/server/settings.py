@@ -170,11 +170,11 @@ def is_safe_url(url: str) -> bool:
 
 
 def open_file_limit(wanted: int) -> None:
-    """A connection is a descriptor, and many systems allow 1,024 unless asked."""
+    """A connection is a descriptor, as is each of 2,000 logs that are read for numbers; many systems allow 1,024."""
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    enough = wanted + 1024
+    enough = wanted + 2048
     if soft != resource.RLIM_INFINITY and soft < enough:
         most = enough if hard == resource.RLIM_INFINITY else min(hard, enough)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -87,6 +87,8 @@ def _pods(after: Job, seen: Observation | None, known: tuple[Pod, ...]) -> tuple
             pod.restarts,
             pod.exit_code,
             clipped(pod.reason, 2000),
+            pod.node,
+            pod.address,
         )
         for pod in seen.pods
         if pod not in before

@@ -9,6 +9,7 @@ import json
 import secrets
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from pydantic_core import to_json
 
@@ -37,6 +38,7 @@ from astrago_trainer.store.jobs import (
     Job,
     Key,
     NewJob,
+    Original,
     Repeated,
     insert_jobs,
     load_documents,
@@ -91,9 +93,11 @@ class Jobs:
         namespace: str,
         spec: JobSpec,
         key: str | None = None,
+        original: Original | None = None,
     ) -> Record:
         """The job as it was accepted; a request that is repeated with its key gets the same one again.
 
+        `original` is the job that it was made of, of the same namespace.
         Raises InvalidRequest with all problems, or for a key that came with another request; Conflict for a name
         that is taken.
         """
@@ -105,7 +109,7 @@ class Jobs:
             self._reserved.add((namespace, name))
             try:
                 plan = self._planner.plan(namespace, spec, name, is_code_taken=is_code_taken)
-                new = self._new_job(actor, plan, name, key)
+                new = self._new_job(actor, plan, name, key, original)
                 crash_point("submit: before")
                 answer = await self._store.write(insert_jobs, new)
                 crash_point("submit: after")
@@ -171,11 +175,11 @@ class Jobs:
         crash_point("delete: after")
         return record
 
-    async def clone(self, namespace: str, name: str) -> JobSpec:
-        """The request of a job, without its name: for a new one."""
+    async def original(self, namespace: str, name: str) -> Original:
+        """A job to make another one of."""
+        uid = self.get(namespace, name).job.uid
         documents = await self.documents(namespace, name)
-        spec = parse_job_spec(json.loads(documents.spec))
-        return spec.model_copy(update={"name": None})
+        return Original(name, uid, documents.spec)
 
     async def documents(self, namespace: str, name: str) -> Documents:
         """What was asked for, rendered and is run."""
@@ -215,7 +219,9 @@ class Jobs:
             return False
         return known is not None and known != code_digest(spec.code)
 
-    def _new_job(self, actor: Identity, plan: Plan, name: str, key: str | None) -> NewJob:
+    def _new_job(
+        self, actor: Identity, plan: Plan, name: str, key: str | None, original: Original | None
+    ) -> NewJob:
         spec, now = plan.spec, self._clock.time()
         ttl = spec.ttl_seconds
         job = Job(
@@ -236,6 +242,8 @@ class Jobs:
             is_suspended=spec.suspend,
             events=1,
             server=self._server(),
+            cloned_from=None if original is None else original.name,
+            cloned_from_uid=None if original is None else original.uid,
         )
         return NewJob(
             job,
@@ -250,6 +258,7 @@ class Jobs:
             self._audit(actor, job, "job.submit"),
             None if key is None else Key(key, spec_hash(spec)),
             to_json(job._asdict()).decode() if key is not None else "",
+            None if original is None else original.spec,
         )
 
     def _accepted(self, job: Job, plan: Plan) -> Record:
@@ -309,6 +318,13 @@ class Jobs:
         record = await self._changing.change(lambda: self.get(namespace, name), make)
         self._look(record.job.number)
         return record
+
+
+def cloned(original: Original) -> dict[str, Any]:
+    """What it asked for, without its name: the beginning of a new request."""
+    spec: dict[str, Any] = json.loads(original.spec)
+    spec.pop("name", None)
+    return spec
 
 
 def _repeated(answer: Repeated, new: NewJob) -> Record:

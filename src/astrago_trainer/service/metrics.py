@@ -24,11 +24,11 @@ _log = logging.getLogger(__name__)
 class Metrics:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._waiting: dict[tuple[int, int, str], list[Point]] = {}
+        self._waiting: dict[tuple[int, int, int, str], list[Point]] = {}
         self._count = 0
         self._flushing: asyncio.Task[None] | None = None
 
-    def record(self, job: int, run: int, points: Iterable[tuple[str, Point]]) -> int:
+    def record(self, job: int, run: int, rank: int, points: Iterable[tuple[str, Point]]) -> int:
         """How many of the named points were taken; numbers that are no numbers are not."""
         taken = 0
         for name, point in points:
@@ -37,7 +37,7 @@ class Metrics:
             )
             if not is_sound or abs(point.step) >= 2**63 or self._count >= MOST_WAITING:
                 continue
-            self._waiting.setdefault((job, run, name), []).append(point)
+            self._waiting.setdefault((job, run, rank, name), []).append(point)
             self._count += 1
             taken += 1
         if taken and (self._flushing is None or self._flushing.done()):
@@ -47,7 +47,10 @@ class Metrics:
     async def flush(self) -> None:
         """Writes what waits."""
         waiting, self._waiting, self._count = self._waiting, {}, 0
-        batches = [Points(*place, tuple(points)) for place, points in waiting.items()]
+        batches = [
+            Points(job, run, name, tuple(points), rank)
+            for (job, run, rank, name), points in waiting.items()
+        ]
         await asyncio.gather(*(self._store.write(insert_points, batch) for batch in batches))
 
     async def close(self) -> None:

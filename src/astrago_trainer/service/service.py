@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from astrago_trainer.catalogue import default_platform, load_runtime
+from astrago_trainer.catalogue import default_platform
 from astrago_trainer.core.lifecycle import Phase, is_terminal
 from astrago_trainer.core.platform import Platform
 from astrago_trainer.core.preview import Preview
 from astrago_trainer.core.render import Rendered
 from astrago_trainer.core.spec import JobSpec
-from astrago_trainer.engines.base import Ability, Engine, ListsNodes, Node
+from astrago_trainer.engines.base import Ability, CountsQuota, Engine, ListsNodes, Node, Quota
 from astrago_trainer.service.access import Access
 from astrago_trainer.service.board import EVERYWHERE, Board, Page, Query, Record, compact
 from astrago_trainer.service.clock import Clock
@@ -35,8 +34,9 @@ from astrago_trainer.service.metrics import Metrics
 from astrago_trainer.service.outbox import StoreOutbox, Targets, nobody
 from astrago_trainer.service.reaper import Reaper
 from astrago_trainer.service.reconciler import Reconciler
+from astrago_trainer.service.runtimes import Runtimes
 from astrago_trainer.service.settings import Settings
-from astrago_trainer.service.submission import Planner, Runtimes
+from astrago_trainer.service.submission import Planner
 from astrago_trainer.service.tenancy import Tenancy
 from astrago_trainer.store import Store, StoreError, database_url
 from astrago_trainer.store.audit import AuditRow, insert_audit, load_audit
@@ -45,11 +45,13 @@ from astrago_trainer.store.jobs import (
     Documents,
     Event,
     Job,
+    Original,
     PodRow,
     forget_keys,
     forget_removals,
     load_attempts,
     load_events,
+    load_images,
     load_jobs,
     load_pods,
 )
@@ -74,7 +76,6 @@ class Service:
         engine: Engine,
         *,
         platform: Platform | None = None,
-        runtimes: Runtimes | None = None,
         clock: Clock | None = None,
         targets: Targets = nobody,
     ) -> None:
@@ -83,9 +84,8 @@ class Service:
         self.board = Board()
         self.clock = clock or Clock()
         self._targets = targets
-        self._planner = Planner(
-            platform or default_platform(), runtimes or cache(load_runtime), engine
-        )
+        self.runtimes = Runtimes(engine)
+        self._planner = Planner(platform or default_platform(), self.runtimes, engine)
         self._job_tokens = JobTokens(settings.job_key or settings.data / KEY_FILE)
         self._tasks: list[asyncio.Task[None]] = []
         self._verbs: set[asyncio.Task[Any]] = set()
@@ -203,9 +203,12 @@ class Service:
         namespace: str,
         spec: JobSpec,
         idempotency_key: str | None = None,
+        original: Original | None = None,
     ) -> Record:
         """Accepts a job; see `Jobs.submit`."""
-        return await self._verb(self._jobs.submit(actor, namespace, spec, idempotency_key))
+        return await self._verb(
+            self._jobs.submit(actor, namespace, spec, idempotency_key, original)
+        )
 
     async def suspend(self, actor: Identity, namespace: str, name: str) -> Record:
         return await self._verb(self._jobs.suspend(actor, namespace, name))
@@ -229,8 +232,8 @@ class Service:
             self._jobs.delete(actor, namespace, name, uid=uid, keep_code=keep_code)
         )
 
-    async def clone(self, namespace: str, name: str) -> JobSpec:
-        return await self._jobs.clone(namespace, name)
+    async def original(self, namespace: str, name: str) -> Original:
+        return await self._jobs.original(namespace, name)
 
     def preview(self, namespace: str, spec: JobSpec) -> Preview:
         return self._jobs.preview(namespace, spec)
@@ -299,6 +302,19 @@ class Service:
             raise Unsupported(Ability.NODES.value, engine.name)
         return await engine.nodes()
 
+    async def quota(self, namespace: str) -> Sequence[Quota]:
+        """Ceilings of a namespace and what is used of them; none where nobody counts. Raises EngineUnavailable."""
+        engine = self.engine
+        if Ability.QUOTA not in engine.abilities or not isinstance(engine, CountsQuota):
+            return []
+        return await engine.quota(namespace)
+
+    async def images(self, namespace: str, *, among: int = 50, most: int = 20) -> Sequence[str]:
+        """What the newest jobs of a namespace asked for by name; each once, the newest first."""
+        numbers = [each.job.number for each in self.list(namespace, limit=among).records]
+        found = await self._store.read(lambda c: load_images(c, numbers))
+        return list(dict.fromkeys(found[each] for each in numbers if each in found))[:most]
+
     async def events(
         self, namespace: str, name: str, *, after: int = -1, limit: int = 1000
     ) -> Sequence[Event]:
@@ -333,17 +349,28 @@ class Service:
 
     # Metrics, audit.
 
-    def record_metric(self, namespace: str, name: str, points: Iterable[tuple[str, Point]]) -> int:
+    def record_metric(
+        self, namespace: str, name: str, points: Iterable[tuple[str, Point]], *, rank: int = 0
+    ) -> int:
         """How many points were taken; they are durable within a second or two."""
         job = self.get(namespace, name).job
-        return self._metrics.record(job.number, job.run, points)
+        return self._metrics.record(job.number, job.run, rank, points)
 
     async def metrics(
-        self, namespace: str, name: str, run: int | None = None
-    ) -> Mapping[str, Sequence[Point]]:
+        self,
+        namespace: str,
+        name: str,
+        run: int | None = None,
+        *,
+        ranks: Collection[int] = (),
+        names: Collection[str] = (),
+    ) -> Mapping[int, Mapping[str, Sequence[Point]]]:
+        """Series by rank and name; of these ranks and names, if any are named. See `load_points`."""
         job = self.get(namespace, name).job
         await self._metrics.flush()
-        return await self._store.read(lambda c: load_points(c, job.number, run or job.run))
+        return await self._store.read(
+            lambda c: load_points(c, job.number, run or job.run, ranks=ranks, names=names)
+        )
 
     async def flush_metrics(self) -> None:
         """Makes durable what was recorded so far."""

@@ -26,11 +26,9 @@ from astrago_trainer.core.render.configmaps import code_digest
 from astrago_trainer.core.render.runtime import name_limit
 from astrago_trainer.core.spec import JobSpec
 from astrago_trainer.engines.base import Ability, Engine
+from astrago_trainer.service.runtimes import Manifest
 
 _NAMESPACES_KEPT = 256
-
-Runtimes = Callable[[str], Mapping[str, Any]]
-"""A runtime by its name; raises InvalidRequest for one that is not offered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,10 @@ class Plan:
 class Planner:
     """Makes plans on one platform; texts that many requests share are made once."""
 
-    def __init__(self, platform: Platform, runtimes: Runtimes, engine: Engine) -> None:
+    def __init__(
+        self, platform: Platform, runtimes: Callable[[str], Manifest], engine: Engine
+    ) -> None:
+        """`runtimes` gives one by its name, and raises InvalidRequest for one that is not offered."""
         self.platform = platform
         self._load = runtimes
         self._engine = engine

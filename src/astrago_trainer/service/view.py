@@ -45,8 +45,15 @@ def job_to_view(job: Job) -> dict[str, Any]:
         "created_at": time_to_text(job.created_at),
         "started_at": time_to_text(job.started_at),
         "finished_at": time_to_text(job.finished_at),
+        "cloned_from": _original(job),
         "version": job.version,
     }
+
+
+def _original(job: Job) -> dict[str, Any] | None:
+    if job.cloned_from_uid is None:
+        return None
+    return {"name": job.cloned_from, "uid": job.cloned_from_uid}
 
 
 def tenant_to_view(tenant: Tenant) -> dict[str, Any]:

@@ -6,6 +6,7 @@ decides anew. That, and one name for one job, is what keeps two servers from dou
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -81,6 +82,9 @@ class Job(NamedTuple):
     """Who looks after it."""
     version: int = 1
     stamp: int = 0
+    cloned_from: str | None = None
+    """The name that the job it was made of had; its uid tells whether the name still means that one."""
+    cloned_from_uid: str | None = None
 
 
 class Documents(NamedTuple):
@@ -96,6 +100,17 @@ class Documents(NamedTuple):
     """What was rendered, in the order to apply it."""
     effective: str
     """What runs."""
+    original: str | None = None
+    """What the job asked for that this one was cloned from: kept, because that one may be deleted."""
+
+
+class Original(NamedTuple):
+    """A job that another one is made of."""
+
+    name: str
+    uid: str
+    spec: str
+    """What it asked for, as JSON."""
 
 
 class Event(NamedTuple):
@@ -128,6 +143,8 @@ class PodRow(NamedTuple):
     restarts: int
     exit_code: int | None
     reason: str
+    node: str | None = None
+    address: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +176,7 @@ class NewJob:
     key: Key | None = None
     answer: str = ""
     """What a repeated request with this key is told."""
+    original: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +362,7 @@ def _insert_history(tx: Transaction, news: Sequence[NewJob], numbers: Mapping[st
                 "shared": new.shared[0] if new.shared else None,
                 "objects": new.objects,
                 "effective": new.effective,
+                "original": new.original,
             }
             for new in news
         ],
@@ -495,7 +514,18 @@ def load_documents(connection: Connection, number: int) -> Documents | None:
     if row.shared:
         rest = objects[1:]  # a list in any case
         objects = f"[{found[row.shared]}{',' if rest != ']' else ''}{rest}"
-    return Documents(row.digest, row.spec, found[row.runtime], objects, row.effective)
+    return Documents(row.digest, row.spec, found[row.runtime], objects, row.effective, row.original)
+
+
+def load_images(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
+    """The images that these jobs asked for by name, by number."""
+    # Not by the database's own JSON: PostgreSQL's does not read a text with a zero byte in it, and code may have one.
+    chunks = connection.execution_options(yield_per=1)
+    found = chunks.execute(
+        select(documents.c.job, documents.c.spec).where(documents.c.job.in_(numbers))
+    )
+    asked = ((number, json.loads(spec).get("image")) for number, spec in found)
+    return {number: image for number, image in asked if image}
 
 
 def load_events(

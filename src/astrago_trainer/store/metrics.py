@@ -1,9 +1,9 @@
-"""Series of numbers that trainings report: packed in batches, bounded, thinned evenly when they grow too long."""
+"""Series of numbers that trainings report, by rank: packed in batches, bounded, thinned evenly when they are long."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select
@@ -12,7 +12,9 @@ from astrago_trainer.store.tables import jobs, metrics
 from astrago_trainer.store.transaction import Transaction
 
 MOST_SERIES = 100
-"""Of one run; a name too many is dropped."""
+"""Of rank 0 of one run; a name too many is dropped."""
+MOST_OF_OTHERS = 200
+"""Of all its other ranks together: 28 names of each of 7. Counted apart, so that they take no place from rank 0."""
 MOST_POINTS = 2000
 """Of one series when it is thinned: more than a screen has columns."""
 
@@ -26,12 +28,13 @@ class Point(NamedTuple):
 
 
 class Points(NamedTuple):
-    """New points of one series, in the order they came."""
+    """New points of one series of one rank, in the order they came."""
 
     job: int
     run: int
     series: str
     points: tuple[Point, ...]
+    rank: int = 0
 
 
 def insert_points(tx: Transaction, batches: Sequence[Points]) -> list[bool]:
@@ -47,16 +50,14 @@ def _insert(tx: Transaction, batch: Points) -> bool:
         return False
     table = metrics.c
     run = (table.job == batch.job) & (table.run == batch.run)
-    place = run & (table.series == batch.series)
+    place = run & (table.rank == batch.rank) & (table.series == batch.series)
     last, rows, count = tx.connection.execute(
         select(func.max(table.first + table.count), func.count(), func.sum(table.count)).where(
             place
         )
     ).one()
-    if not rows:
-        names = select(func.count(table.series.distinct())).where(run)
-        if tx.connection.execute(names).scalar_one() >= MOST_SERIES:
-            return False
+    if not rows and _is_full(tx.connection, batch):
+        return False
     points: Sequence[Point] = batch.points
     first = last or 0
     # Thinned at twice the bound, so that it happens once in many batches; merged when there are many small ones.
@@ -67,6 +68,7 @@ def _insert(tx: Transaction, batch: Points) -> bool:
     row = {
         "job": batch.job,
         "run": batch.run,
+        "rank": batch.rank,
         "series": batch.series,
         "first": first,
         "count": len(points),
@@ -76,17 +78,47 @@ def _insert(tx: Transaction, batch: Points) -> bool:
     return True
 
 
-def load_points(connection: Connection, job: int, run: int) -> dict[str, list[Point]]:
-    """All series of a run by name, each in the order it came."""
+def _is_full(connection: Connection, batch: Points) -> bool:
+    """Whether the run has no place for one more series of this rank."""
     table = metrics.c
-    found: dict[str, list[Point]] = {}
-    statement = (
-        select(table.series, table.points)
-        .where((table.job == job) & (table.run == run))
-        .order_by(table.series, table.first)
+    is_first = batch.rank == 0
+    ranks = table.rank == 0 if is_first else table.rank > 0
+    places = (
+        select(table.rank, table.series)
+        .where((table.job == batch.job) & (table.run == batch.run) & ranks)
+        .distinct()
     )
-    for name, data in connection.execute(statement):
-        found.setdefault(name, []).extend(_unpacked(data))
+    count = select(func.count()).select_from(places.subquery())
+    return connection.execute(count).scalar_one() >= (MOST_SERIES if is_first else MOST_OF_OTHERS)
+
+
+def load_points(
+    connection: Connection,
+    job: int,
+    run: int,
+    *,
+    ranks: Collection[int] = (),
+    names: Collection[str] = (),
+) -> dict[int, dict[str, list[Point]]]:
+    """The series of a run by rank and name, each in the order it came; of these ranks and names, if any are named.
+
+    Every rank that has series is there, also one that was not asked for: without them.
+    """
+    table = metrics.c
+    place = (table.job == job) & (table.run == run)
+    there = connection.execute(select(table.rank).where(place).distinct().order_by(table.rank))
+    found: dict[int, dict[str, list[Point]]] = {rank: {} for rank in there.scalars()}
+    if ranks:
+        place &= table.rank.in_(ranks)
+    if names:
+        place &= table.series.in_(names)
+    statement = (
+        select(table.rank, table.series, table.points)
+        .where(place)
+        .order_by(table.rank, table.series, table.first)
+    )
+    for rank, name, data in connection.execute(statement):
+        found[rank].setdefault(name, []).extend(_unpacked(data))
     return found
 
 

@@ -81,6 +81,9 @@ jobs = Table(
     Column("server", String(80)),
     Column("version", Integer, nullable=False),
     Column("stamp", BigInteger, nullable=False, index=True),
+    # Which job it was made of; that one may be gone.
+    Column("cloned_from", String(63)),
+    Column("cloned_from_uid", String(40)),
     UniqueConstraint("namespace", "name"),
     sqlite_autoincrement=True,  # a number never comes again
 )
@@ -95,6 +98,7 @@ documents = Table(
     Column("shared", String(64)),
     Column("objects", Text, nullable=False),
     Column("effective", Text, nullable=False),
+    Column("original", Text),
 )
 
 texts = Table(
@@ -162,14 +166,17 @@ pods = Table(
     Column("restarts", Integer, nullable=False),
     Column("exit_code", Integer),
     Column("reason", Text, nullable=False),
+    Column("node", String(253)),
+    Column("address", String(45)),
 )
 
 metrics = Table(
     "metrics",
     metadata,
-    # Points of one series that came together, packed.
+    # Points of one series of one rank that came together, packed.
     _job(),
     Column("run", Integer, primary_key=True, autoincrement=False),
+    Column("rank", Integer, primary_key=True, autoincrement=False),
     Column("series", String(120), primary_key=True),
     Column("first", Integer, primary_key=True, autoincrement=False),
     Column("count", Integer, nullable=False),

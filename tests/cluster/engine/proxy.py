@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 from cluster.layout import API_PORT, NODE_IP
@@ -24,7 +25,11 @@ class Trouble:
     cut_after: float | None = None
     """Seconds after which every watch is cut off, in the middle."""
     expire_watches: int = 0
-    """So many watches are told that their place is no longer kept."""
+    """So many times each watch is told, by an event in it, that its place is no longer kept."""
+    refuse_watches: int = 0
+    """So many times each is answered so at once (410), before that."""
+    forgotten: Counter[str] = field(default_factory=Counter)
+    """How often watches were told so, by what they watch."""
     lose_answer: Callable[[str, str], bool] = lambda _method, _path: False
     """Whether the request is done and its answer lost."""
     refuse: Callable[[str, str], int | None] = lambda _method, _path: None
@@ -100,9 +105,8 @@ async def _answer(
     code = trouble.refuse(method, path)
     if code is not None:
         return _send(writer, code, json.dumps({"kind": "Status", "code": code}).encode())
-    if is_watch and trouble.expire_watches > 0:
-        trouble.expire_watches -= 1
-        return _send(writer, 200, json.dumps({"type": "ERROR", "object": GONE}).encode() + b"\n")
+    if is_watch and (answer := _forgotten(trouble, target)) is not None:
+        return _send(writer, *answer)
     kept = {key: headers[key] for key in ("Content-Type",) if key in headers}
     async with upstream.stream(method, target, content=body, headers=kept) as response:
         if trouble.lose_answer(method, path):
@@ -112,11 +116,28 @@ async def _answer(
         try:
             async with asyncio.timeout(trouble.cut_after if is_watch else None):
                 async for chunk in response.aiter_bytes():
+                    if trouble.is_down:  # from that very moment nothing comes through
+                        writer.transport.abort()
+                        return None
                     writer.write(chunk)
                     await writer.drain()
         except TimeoutError:
             writer.transport.abort()
     return None
+
+
+def _forgotten(trouble: Trouble, target: str) -> tuple[int, bytes] | None:
+    """What a watch is told instead of an answer; None when it has been told often enough."""
+    parts = urlsplit(target)
+    selector = parse_qs(parts.query).get("labelSelector", [""])[0]
+    watched = f"{parts.path.rpartition('/')[2]} {selector}"
+    before = trouble.forgotten[watched]
+    if before >= trouble.refuse_watches + trouble.expire_watches:
+        return None
+    trouble.forgotten[watched] += 1
+    if before < trouble.refuse_watches:
+        return 410, json.dumps(GONE).encode()
+    return 200, json.dumps({"type": "ERROR", "object": GONE}).encode() + b"\n"
 
 
 def _send(writer: asyncio.StreamWriter, code: int, body: bytes) -> None:

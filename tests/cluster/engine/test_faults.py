@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from contextlib import aclosing
 
 import pytest
@@ -13,6 +14,9 @@ from tests.engines.jobs import PATIENCE, run, until, until_over
 from astrago_trainer.core.lifecycle import Phase
 from astrago_trainer.engines.base import EngineUnavailable
 from astrago_trainer.engines.kubernetes.engine import KubernetesEngine
+from astrago_trainer.engines.kubernetes.resources import JOB_UID
+
+OURS = f"trainjobs {JOB_UID}"
 
 
 async def told_of_the_end(engine, handle) -> Phase | None:
@@ -27,8 +31,13 @@ async def told_of_the_end(engine, handle) -> Phase | None:
 
 @pytest.mark.parametrize(
     "trouble",
-    [Trouble(cut_after=0.3), Trouble(expire_watches=25), Trouble(cut_after=0.2, expire_watches=10)],
-    ids=["cut", "forgotten", "both"],
+    [
+        Trouble(cut_after=0.3),
+        Trouble(expire_watches=3),
+        Trouble(refuse_watches=3),
+        Trouble(cut_after=0.2, expire_watches=2, refuse_watches=2),
+    ],
+    ids=["cut", "forgotten", "refused", "all"],
 )
 def test_watches_that_are_cut_or_forgotten_miss_nothing(
     trouble, access, namespace, a_handle, tmp_path
@@ -49,7 +58,53 @@ def test_watches_that_are_cut_or_forgotten_miss_nothing(
     end, after = asyncio.run(scenario())
     assert end is Phase.COMPLETE
     assert after.is_gone
-    assert trouble.expire_watches == 0
+    assert trouble.forgotten[OURS] == trouble.expire_watches + trouble.refuse_watches
+
+
+@pytest.mark.parametrize("way_of_telling", ["expire_watches", "refuse_watches"])
+def test_what_happened_while_nothing_was_seen_is_told_when_the_place_is_forgotten(
+    way_of_telling, access, namespace, a_handle, space, kubectl, tmp_path
+):
+    """One job has ended meanwhile, another one was removed by somebody else."""
+    ended, removed = a_handle("ended"), a_handle("removed")
+    # A last second of silence: what a container writes in its last moment containerd may lose, and nobody has it then.
+    script = "until [ -e /tmp/enough ]; do sleep 0.1; done; seq 1 20000; sleep 1"
+    trouble = Trouble()
+
+    def is_complete(job):
+        conditions = job.get("status", {}).get("conditions", ())
+        return any((each["type"], each["status"]) == ("Complete", "True") for each in conditions)
+
+    def happens():
+        space.delete("trainjobs", "removed")
+        (pod,) = space.list("pods", labelSelector="jobset.sigs.k8s.io/jobset-name=ended")
+        kubectl("exec", pod["metadata"]["name"], "-n", namespace, "--", "touch", "/tmp/enough")
+        space.until_one("trainjobs", "ended", is_complete)
+
+    async def scenario():
+        async with proxy(access, trouble) as way:
+            engine = KubernetesEngine(tmp_path, access=way, namespaces=[namespace])
+            try:
+                await engine.apply(ended, effective(script, name="ended"))
+                await engine.apply(removed, effective("exec sleep 1000", name="removed"))
+                for each in (ended, removed):
+                    await until(engine, each, lambda seen: seen.phase is Phase.RUNNING)
+                told = asyncio.create_task(told_of_the_end(engine, ended))
+                trouble.is_down = True
+                await asyncio.to_thread(happens)
+                setattr(trouble, way_of_telling, 1)
+                trouble.is_down = False
+                end = await told
+                await until(engine, removed, lambda seen: seen.is_gone)
+                return end, (engine.logs(ended) / "logs/0/ended-node-0-0/node.log").read_bytes()
+            finally:
+                await engine.close()
+
+    end, log = asyncio.run(scenario())
+    written = "".join(f"{number}\n" for number in range(1, 20001)).encode()
+    assert end is Phase.COMPLETE
+    assert hashlib.sha256(log).hexdigest() == hashlib.sha256(written).hexdigest()
+    assert trouble.forgotten[OURS] == 1
 
 
 def test_a_server_that_does_not_answer_is_unavailable_and_its_jobs_are_not_gone(

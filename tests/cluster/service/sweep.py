@@ -1,6 +1,7 @@
 """The crash sweep of the service on the cluster: `… -m tests.cluster.service.sweep NAMESPACE VERSION cluster submit 1`.
 
-What is there of a job is asked from the API server. Between the writes of a creation there are points as well.
+What is there of a job is asked from the API server. Between the writes of a creation there are points as well. A job
+that runs has a log, and whoever was killed while it was followed, the whole of it is kept once.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from astrago_trainer.engines.kubernetes.resources import JOB_UID
 from astrago_trainer.store.crash import crash_point
 
 NAMESPACE = sys.argv[1] if __name__ == "__main__" else ""
+LINES = [str(number) for number in range(1, 501)]
 
 
 class Moved:
@@ -67,7 +69,7 @@ def there(handle: Handle) -> Handle:
 class Cluster:
     """See `engines_for_crashes.Witness`."""
 
-    command = "exec sleep 1000"
+    command = f"seq 1 {LINES[-1]}; exec sleep 1000"
 
     def __init__(self, data: Path) -> None:
         self.engine = Moved(data)
@@ -77,6 +79,19 @@ class Cluster:
     async def until_started(self) -> None:
         while not (self.running() and self.starts()):
             await asyncio.sleep(0.05)
+        while len(found := self._logged()) < len(LINES):
+            await asyncio.sleep(0.05)
+        assert found == LINES, f"the log is not whole: {len(found)} lines, {found[:3]}…{found[-3:]}"
+
+    def _logged(self) -> list[str]:
+        """What the store has of the job's own lines; the prelude's come before them."""
+        folder = self._data / "jobs" / NAMESPACE
+        lines = [
+            line
+            for path in folder.glob("job-*/logs/*/*/node.log")
+            for line in path.read_text(encoding="utf-8").splitlines()
+        ]
+        return lines[lines.index(LINES[0]) :] if LINES[0] in lines else []
 
     def running(self) -> list[str]:
         return [

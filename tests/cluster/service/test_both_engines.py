@@ -68,12 +68,13 @@ def outcome(client, address, headers, body):
 
 
 @pytest.mark.parametrize(("nodes", "code", "end"), [(2, 0, "Complete"), (1, 3, "Failed")])
-def test_a_job_file_means_the_same_on_both(nodes, code, end, newcomer, runtimes, tmp_path):
+def test_a_job_file_means_the_same_on_both(nodes, code, end, newcomer, runtimes, version, tmp_path):
     with a_server(tmp_path / "there", **SAME) as server:
         ann = newcomer(server.address)
         body = job_of(ann, nodes, code)
         there = outcome(ann.client, server.address, bearer(ann.token), body)
-    with a_process(tmp_path / "here", ASTRAGO_LOCAL_CPUS="8", **SAME) as local:
+    dialect = {"ASTRAGO_TRAINER": version}
+    with a_process(tmp_path / "here", ASTRAGO_LOCAL_CPUS="8", **SAME, **dialect) as local:
         client = TrainerClient(local.address, namespace=ann.namespace)
         here = outcome(client, local.address, {}, body)
 

@@ -2,39 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 import time
 
 import pytest
 from tests.cluster.api import PATIENCE
 from tests.cluster.engine.proxy import Trouble
+from tests.cluster.service.counting import (
+    COUNTS,
+    DOWN_SECONDS,
+    answers_until,
+    assert_whole,
+    counting,
+)
 from tests.cluster.service.people import a_server
 from tests.cluster.service.way import a_way
-
-COUNTS = """
-import hashlib, os, time
-whole = hashlib.sha256()
-for number in range(1, int(os.environ["LINES"]) + 1):
-    line = f"line {number} " + "x" * (number % 97)
-    whole.update(line.encode() + b"\\n")
-    print(line, flush=True)
-    time.sleep(0.01)
-print("sha256", whole.hexdigest(), flush=True)
-"""
-DOWN_SECONDS = 15.0
-
-
-def counting(lines):
-    return [{"name": "LINES", "value": str(lines)}]
-
-
-def assert_whole(person, name, lines, rank=0):
-    said = person.lines(name, rank)
-    *counted, last = said[said.index(next(each for each in said if each.startswith("line"))) :]
-    assert len(counted) == lines
-    whole = hashlib.sha256("".join(f"{each}\n" for each in counted).encode()).hexdigest()
-    assert last == f"sha256 {whole}"
 
 
 def test_an_api_server_that_is_away_costs_nothing(newcomer, runtimes, tmp_path):
@@ -53,10 +35,7 @@ def test_an_api_server_that_is_away_costs_nothing(newcomer, runtimes, tmp_path):
         assert later.phase in ("Queued", "Pending")
         waiting = ann.until("later", lambda job: job.reason == "EngineUnavailable")
         assert "did not answer" in waiting.message
-        while time.monotonic() < back:
-            before = time.monotonic()
-            job = ann.client.get("running")
-            assert (job.phase, time.monotonic() - before < 1) == ("Running", True), job
+        answers_until(back, ann, "running", "Running")
         trouble.is_down = False
         assert ann.wait("running").has_succeeded
         assert ann.wait("later").has_succeeded
@@ -141,3 +120,22 @@ def test_a_deleted_pod_brings_the_whole_group_again(ann, api):
     assert not now & before, "no rank of the attempt before is left among them"
     assert any("pod of rank 1 was deleted" in each.message for each in ann.client.events("job"))
     ann.delete("job")
+
+
+def test_a_rank_over_its_memory_is_named_with_its_limit_and_its_restarts_are_counted(ann):
+    """The kernel's own kill, on a real node; the other rank is told to end, and is not the cause."""
+    script = (
+        "import os, time\n"
+        "print('begun', flush=True)\n"
+        "held = bytearray(os.urandom(1024)) * 2**20 if os.environ['RANK'] == '1' else b''\n"
+        "time.sleep(1000)\n"
+    )
+    ann.submit(script, name="job", nodes=2, max_restarts=1)
+    again = ann.until("job", lambda job: job.restarts == 1)
+    assert (again.run, again.max_restarts) == (1, 1)
+    job = ann.wait("job")
+    assert (job.phase, job.reason, job.restarts) == ("Failed", "OOMKilled", 1)
+    assert job.message.startswith("rank 1 used more memory than its limit of 256Mi and was killed")
+    assert "all 1 restarts are used up" in job.message
+    for rank, attempt in ((0, 0), (1, 0), (0, 1), (1, 1)):
+        assert "begun" in ann.lines("job", rank, attempt=attempt)

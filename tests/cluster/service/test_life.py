@@ -45,6 +45,7 @@ def test_a_restart_is_a_new_run_and_a_clone_a_new_job(ann):
     assert ann.wait("job").run == 2
     assert ann.space.get("trainjobs", "job")["metadata"]["uid"] != first
     copy = ann.client.clone("job", name="copy", nodes=2)
+    assert copy.cloned_from == "job"
     assert ann.wait(copy.name).has_succeeded
     assert len(ann.space.list("trainjobs")) == 2
 

@@ -14,7 +14,8 @@ from astrago_trainer.engines.base import EngineUnavailable
 from astrago_trainer.engines.kubernetes.collecting import LogCollector
 from astrago_trainer.engines.kubernetes.objects import (
     ContainerStatus,
-    Meta,
+    MemberLabels,
+    MemberMeta,
     Pod,
     PodSpec,
     PodStatus,
@@ -56,15 +57,9 @@ class Server:
 
 
 def an_ended_pod(number: int = 0) -> Pod:
-    labels = {
-        "jobset.sigs.k8s.io/jobset-name": f"job{number}",
-        "jobset.sigs.k8s.io/replicatedjob-name": "node",
-        "jobset.sigs.k8s.io/job-index": "0",
-        "batch.kubernetes.io/job-completion-index": "0",
-        "jobset.sigs.k8s.io/restart-attempt": "0",
-    }
+    labels = MemberLabels(job_set=f"job{number}", group="node")
     name = f"job{number}-node-0-0-abcde"
-    meta = Meta(name, uid=f"uid{number}", namespace="team", labels=labels)
+    meta = MemberMeta(name, uid=f"uid{number}", namespace="team", labels=labels)
     status = PodStatus(phase="Succeeded", container_statuses=[ENDED])
     return Pod(meta, PodSpec(node_name="n", restart_policy="Never"), status)
 

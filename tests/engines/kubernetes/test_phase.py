@@ -40,6 +40,16 @@ LOST = {
         }
     ]
 }
+COLLECTED = {
+    "conditions": [
+        {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "DeletionByPodGC",
+            "message": "PodGC: node no longer exists",
+        }
+    ]
+}
 TWO = job_set(nodes=2)
 CREATING = waiting("ContainerCreating")
 INITIALIZING = waiting("PodInitializing")
@@ -422,6 +432,18 @@ CASES = {
         "NodeLost",
         "rank 0 was taken off node n1",
     ),
+    "node deleted": (
+        objects(None, job_set(allowed=1), pod(0, phase="Failed", status=COLLECTED)),
+        "Restarting",
+        "NodeLost",
+        "rank 0 was taken off node n1: PodGC: node no longer exists; all ranks start again",
+    ),
+    "taken off a node that does not answer": (
+        objects(None, job_set(allowed=1), pod(0, status=LOST, is_going=True)),
+        "Restarting",
+        "NodeLost",
+        "rank 0 was taken off node n1: Taint manager: deleting due to NoExecute taint",
+    ),
     "deadline of the TrainJob": (
         objects(trainjob(condition("Failed", "DeadlineExceeded", "x")), None),
         "Failed",
@@ -508,6 +530,22 @@ def test_pods_are_told_by_rank_with_what_became_of_them():
         ("job-node-0-1", 1, "Failed", 7),
     ]
     assert [each.restarts for each in told.pods] == [2, 0]
+
+
+def test_a_pod_is_told_with_its_place_as_soon_as_it_has_one():
+    seen = objects(
+        None,
+        job_set(nodes=3),
+        pod(0, node="gpu-7", status={"podIP": "10.42.0.17"}),
+        pod(1, CREATING, phase="Pending", node="gpu-8"),
+        pod(2, CREATING, phase="Pending", node=""),
+    )
+
+    assert [(each.node, each.address) for each in observe(seen, now=NOW).pods] == [
+        ("gpu-7", "10.42.0.17"),
+        ("gpu-8", None),
+        (None, None),
+    ]
 
 
 def test_of_two_that_failed_in_one_second_the_one_that_was_noticed_first_stays_the_cause():

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from astrago_trainer.engines.kubernetes.client import Expired
 from astrago_trainer.engines.kubernetes.objects import TrainJob
 from astrago_trainer.engines.kubernetes.resources import TRAINJOBS
 from astrago_trainer.engines.kubernetes.watching import Watched
@@ -34,6 +35,7 @@ def a_change(kind: str, item: Json) -> bytes:
     return msgspec.json.encode({"type": kind, "object": item}) + b"\n"
 
 
+EXPIRED = b"410"
 GONE = a_change("ERROR", {"code": 410, "reason": "Expired", "message": "too old"})
 
 
@@ -56,7 +58,10 @@ class Server:
 
     async def read(self, path: str, **query: str) -> bytes:
         self.asked.append(query)
-        return self.pages.pop(0)
+        page = self.pages.pop(0)
+        if page == EXPIRED:
+            raise Expired("too old")
+        return page
 
     @asynccontextmanager
     async def stream(self, path: str, query: Json, *, silence: float) -> AsyncIterator[_Stream]:
@@ -129,3 +134,17 @@ def test_after_a_gap_only_what_differs_is_told():
     )
     assert told[:4] == ["same 1", "changed 2", "gone 3", "new 4"]
     assert told[4:] == ["changed 22", "new gone", "new 24", "gone gone"]
+
+
+def test_a_list_whose_next_page_is_no_longer_kept_begins_anew():
+    told, asked = watch(
+        pages=[
+            a_page(a_job("a", 1), a_job("gone", 2), more="next"),
+            EXPIRED,
+            a_page(a_job("a", 1), more="next"),
+            a_page(a_job("b", 3)),
+        ],
+        watches=[],
+    )
+    assert told == ["a 1", "gone 2", "b 3", "gone gone"]
+    assert [each.get("continue") for each in asked[:4]] == [None, "next", None, "next"]

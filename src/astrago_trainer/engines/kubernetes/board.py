@@ -16,7 +16,6 @@ from astrago_trainer.engines.kubernetes.failures import Failure, deletion_of, fa
 from astrago_trainer.engines.kubernetes.journal import Journal
 from astrago_trainer.engines.kubernetes.objects import ClusterEvent, Job, JobSet, Pod, TrainJob
 from astrago_trainer.engines.kubernetes.phase import JobObjects
-from astrago_trainer.engines.kubernetes.resources import JOB_UID, JOBSET_NAME
 
 Key = tuple[str, str]
 """Namespace and name."""
@@ -106,7 +105,7 @@ class Board:
         self._changed(key)
 
     def take_job(self, item: Job, is_gone: bool) -> None:
-        key = item.metadata.namespace, item.metadata.labels[JOBSET_NAME]
+        key = item.metadata.namespace, item.metadata.labels.job_set
         if is_gone:
             self._at(key).jobs.pop(item.metadata.name, None)
         else:
@@ -114,7 +113,7 @@ class Board:
         self._changed(key)
 
     def take_pod(self, item: Pod, is_gone: bool) -> None:
-        key = item.metadata.namespace, item.metadata.labels[JOBSET_NAME]
+        key = item.metadata.namespace, item.metadata.labels.job_set
         self._note_failures(key, item)
         if is_gone:
             self._at(key).pods.pop(item.metadata.name, None)
@@ -202,7 +201,7 @@ class Board:
 
 def handle_of(trainjob: TrainJob) -> Handle:
     meta = trainjob.metadata
-    return Handle(meta.namespace, meta.name, meta.labels.get(JOB_UID, ""))
+    return Handle(meta.namespace, meta.name, meta.labels.job_uid)
 
 
 def hash_of(text: str) -> str:

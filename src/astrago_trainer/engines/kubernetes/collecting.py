@@ -41,6 +41,9 @@ _LONGEST_ABSENCE = 300.0
 
 _log = logging.getLogger(__name__)
 
+Container = tuple[str, str]
+"""The uid of its pod, and its name."""
+
 
 class LogCollector:
     """All followed containers of one engine."""
@@ -51,7 +54,9 @@ class LogCollector:
         self._on_end = on_end
         self._open: Counter[Path] = Counter()
         """How many logs of a job's folder are being read."""
-        self._followers: dict[tuple[str, str], _Follower] = {}
+        self._followers: dict[Container, _Follower] = {}
+        self._whole: set[Container] = set()
+        """Read to the end, of pods that are still there: most of them, so no more than this is kept."""
         self._locks: WeakValueDictionary[Path, asyncio.Lock] = WeakValueDictionary()
         """Two pods of one rank follow one another in one file; a lock is held by those who follow."""
         self._turns = asyncio.Semaphore(_AT_ONCE)
@@ -61,6 +66,8 @@ class LogCollector:
         for pod in pods:
             for status in statuses_of(pod):
                 who = pod.metadata.uid, status.name
+                if who in self._whole:
+                    continue
                 if who in self._followers:
                     self._followers[who].tell(pod)
                 elif _has_begun(status):
@@ -69,13 +76,15 @@ class LogCollector:
                     follower = _Follower(self._client, pod, status.name, path, lock, self._turns)
                     self._followers[who] = follower
                     self._open[folder] += 1
-                    follower.task.add_done_callback(partial(self._ended, folder))
+                    follower.task.add_done_callback(partial(self._ended, folder, who))
 
     def is_behind(self, folder: Path) -> bool:
         """Whether something below this folder is still being read."""
         return folder in self._open
 
-    def _ended(self, folder: Path, _: asyncio.Task[None]) -> None:
+    def _ended(self, folder: Path, who: Container, _: asyncio.Task[None]) -> None:
+        if not self._followers.pop(who).is_gone:
+            self._whole.add(who)
         self._open[folder] -= 1
         if not self._open[folder]:
             del self._open[folder]
@@ -85,23 +94,18 @@ class LogCollector:
         """The pod is gone: what is being read is read to its end."""
         for status in statuses_of(pod):
             who = pod.metadata.uid, status.name
+            self._whole.discard(who)
             if (follower := self._followers.get(who)) is not None:
                 follower.tell(None)
-                follower.task.add_done_callback(partial(self._drop, who))
-
-    def _drop(self, who: tuple[str, str], _: asyncio.Task[None]) -> None:
-        self._followers.pop(who, None)
 
     async def drain(self, folder: Path, seconds: float) -> None:
-        """Returns when the logs below this folder are at their ends, and forgets them."""
-        mine = {who: each for who, each in self._followers.items() if folder in each.path.parents}
+        """Returns when the logs below this folder are at their ends."""
+        mine = [each.task for each in self._followers.values() if folder in each.path.parents]
         if mine:
-            _, late = await asyncio.wait([each.task for each in mine.values()], timeout=seconds)
+            _, late = await asyncio.wait(mine, timeout=seconds)
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        for who in mine:
-            self._followers.pop(who, None)
 
     async def close(self) -> None:
         tasks = [each.task for each in self._followers.values()]
@@ -140,14 +144,14 @@ class _Follower:
         self.path = path
         self._lock = lock
         self._turns = turns
-        self._is_gone = False
+        self.is_gone = False
         self._news = asyncio.Event()
         self.task = asyncio.create_task(self._run(), name=f"log of {pod.metadata.name}")
 
     def tell(self, pod: Pod | None) -> None:
         """How the pod is now; None when it is gone."""
         if pod is None:
-            self._is_gone = True
+            self.is_gone = True
         else:
             self._pod = pod
         self._news.set()
@@ -188,7 +192,7 @@ class _Follower:
         delay, refusals, silence = _FIRST_DELAY, 0, _STATUS_SECONDS
         while True:
             self._news.clear()
-            status, is_gone = self._status(), self._is_gone
+            status, is_gone = self._status(), self.is_gone
             try:
                 if status.restart_count > place.read + 1:
                     await self._read(writer, place, is_previous=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -22,7 +22,9 @@ from astrago_trainer.engines.base import (
     Handle,
     Node,
     Observation,
+    Quota,
 )
+from astrago_trainer.engines.kubernetes.absence import NONE, Absence, absence_of, absences
 from astrago_trainer.engines.kubernetes.applying import apply, is_ours
 from astrago_trainer.engines.kubernetes.board import Board, Key
 from astrago_trainer.engines.kubernetes.client import Client
@@ -38,11 +40,13 @@ from astrago_trainer.engines.kubernetes.objects import (
     JobSet,
     OtherPod,
     Pod,
+    ResourceQuota,
     TrainJob,
 )
 from astrago_trainer.engines.kubernetes.objects import Node as ClusterNode
 from astrago_trainer.engines.kubernetes.phase import CONTROLLER_SECONDS, JobObjects, observe
 from astrago_trainer.engines.kubernetes.pods import is_current, jobset_of
+from astrago_trainer.engines.kubernetes.quotas import tightest
 from astrago_trainer.engines.kubernetes.resources import (
     EVENTS,
     JOB_UID,
@@ -51,8 +55,10 @@ from astrago_trainer.engines.kubernetes.resources import (
     JOBSETS,
     NODES,
     PODS,
+    QUOTAS,
     TRAINJOBS,
 )
+from astrago_trainer.engines.kubernetes.runtimes import InstalledRuntimes
 from astrago_trainer.engines.kubernetes.stopping import delete_leftovers, delete_trainjob
 from astrago_trainer.engines.kubernetes.tenants import TenantPolicy
 from astrago_trainer.engines.kubernetes.waiting import UNSCHEDULABLE
@@ -73,7 +79,7 @@ class KubernetesEngine:
     """The jobs of one cluster, or of some of its namespaces."""
 
     name: ClassVar[str] = "kubernetes"
-    abilities = frozenset({Ability.SUSPEND, Ability.NODES, Ability.NAMESPACES})
+    abilities = frozenset({Ability.SUSPEND, Ability.NODES, Ability.NAMESPACES, Ability.QUOTA})
 
     def __init__(
         self,
@@ -98,13 +104,17 @@ class KubernetesEngine:
         self._board = Board(self.logs, self._on_change)
         self._watched: list[Watched[Any]] = []
         self._nodes: Watched[ClusterNode] | None = None
+        self._runtimes: InstalledRuntimes | None = None
         self._pods: list[Watched[Pod]] = []
         self._others: list[Watched[OtherPod]] = []
+        self._quotas: list[Watched[ResourceQuota]] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._listeners: set[_Listener] = set()
         self._awaited: set[Handle] = set()
         self._folders: dict[Path, Handle] = {}
         self._ended: dict[Handle, float] = {}
+        self._silent: set[str] = set()
+        """Nodes that are not ready, to notice when one becomes so."""
 
     async def apply(self, handle: Handle, effective: Effective) -> None:
         client = await self._ready()
@@ -135,7 +145,13 @@ class KubernetesEngine:
             return GONE
         journal = self._board.journal(handle)
         failures = with_last_words(journal.failures, self.logs(handle))
-        seen = observe(objects, failures=failures, events=journal.events, now=time.time())
+        seen = observe(
+            objects,
+            failures=failures,
+            events=journal.events,
+            absent=self._absences(objects),
+            now=time.time(),
+        )
         if seen.reason == UNSCHEDULABLE:
             return self._with_numbers(seen, objects)
         if seen.phase is not None and is_terminal(seen.phase) and self._reads_on(handle):
@@ -181,6 +197,14 @@ class KubernetesEngine:
             raise EngineUnavailable(f"the nodes cannot be read: {self._nodes.trouble}")
         return self._seen_nodes()
 
+    def runtimes(self) -> Mapping[str, Mapping[str, Any]] | None:
+        return None if self._runtimes is None else self._runtimes.manifests()
+
+    async def quota(self, namespace: str) -> list[Quota]:
+        await self._ready()
+        found = (quota for each in self._quotas for quota in each.objects)
+        return tightest(each for each in found if each.metadata.namespace == namespace)
+
     async def make_namespace(self, namespace: str) -> None:
         await make_namespace(self._start(), namespace, self._tenants)
 
@@ -194,7 +218,8 @@ class KubernetesEngine:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks, self._watched = [], []
-        self._nodes, self._pods, self._others = None, [], []
+        self._nodes, self._runtimes = None, None
+        self._pods, self._others, self._quotas = [], [], []
         if self._logs is not None:
             await self._logs.close()
         if self._client is not None:
@@ -220,8 +245,9 @@ class KubernetesEngine:
         self._logs = LogCollector(client, self._logs_ended)
         for namespace in self._namespaces:
             self._watch_jobs(client, namespace)
-        self._nodes = Watched(client, NODES, ClusterNode, _kept, is_needed=False)
-        self._watched.append(self._nodes)
+        self._nodes = Watched(client, NODES, ClusterNode, self._take_node, is_needed=False)
+        self._runtimes = InstalledRuntimes(client)
+        self._watched += [self._nodes, self._runtimes.watched]
         self._tasks = [asyncio.create_task(self._keep(each)) for each in self._watched]
         return client
 
@@ -238,8 +264,10 @@ class KubernetesEngine:
             fields=_HOLDS_ROOM,
             is_needed=False,
         )
+        quotas = Watched(client, QUOTAS, ResourceQuota, _kept, namespace=namespace, is_needed=False)
         self._pods.append(pods)
         self._others.append(others)
+        self._quotas.append(quotas)
         self._watched += [
             Watched(
                 client,
@@ -277,6 +305,7 @@ class KubernetesEngine:
                 is_needed=False,
             ),
             others,
+            quotas,
         ]
 
     def _seen_nodes(self) -> list[Node]:
@@ -285,6 +314,12 @@ class KubernetesEngine:
             (pod for each in self._pods for pod in each.objects),
             (pod for each in self._others for pod in each.objects),
         )
+
+    def _absences(self, objects: JobObjects) -> Mapping[str, Absence]:
+        """Of the nodes under a job; none where the role allows no nodes."""
+        if self._nodes is None or not self._nodes.objects:
+            return NONE
+        return absences(objects.pods.values(), self._nodes.find)
 
     def _with_numbers(self, seen: Observation, objects: JobObjects) -> Observation:
         """The scheduler counts nodes; people want to know how much each of them has."""
@@ -309,6 +344,18 @@ class KubernetesEngine:
         if not is_gone:
             key = trainjob.metadata.namespace, trainjob.metadata.name
             self._follow(key, self._board.get(key).pods.values())
+
+    def _take_node(self, node: ClusterNode, is_gone: bool) -> None:
+        """Only that it falls silent, comes back or goes changes anything for jobs; it says much else of itself."""
+        name = node.metadata.name
+        is_silent = not is_gone and absence_of(node) is not None
+        if not is_gone and is_silent == (name in self._silent):
+            return
+        (self._silent.add if is_silent else self._silent.discard)(name)
+        there = (pod for each in self._pods for pod in each.objects if pod.spec.node_name == name)
+        for key in {(pod.metadata.namespace, jobset_of(pod)) for pod in there}:
+            if (handle := self._board.handle(key)) is not None:
+                self._tell(handle)
 
     def _take_pod(self, pod: Pod, is_gone: bool) -> None:
         self._board.take_pod(pod, is_gone)
@@ -397,7 +444,7 @@ def _has_no_pods(found: JobObjects) -> bool:
 
 def _rest(found: JobObjects, handle: Handle) -> list[str]:
     """Pods of this job; those of a later one of the same name are not meant."""
-    if found.trainjob is not None and found.trainjob.metadata.labels.get(JOB_UID) != handle.uid:
+    if found.trainjob is not None and found.trainjob.metadata.labels.job_uid != handle.uid:
         return []
     return list(found.pods)
 

@@ -7,10 +7,13 @@ import signal
 from msgspec import Struct
 
 from astrago_trainer.engines.kubernetes.objects import ContainerStatus, Pod, Terminated
-from astrago_trainer.engines.kubernetes.pods import attempt_of, label_of, name_of
+from astrago_trainer.engines.kubernetes.pods import attempt_of, has_ended, label_of, name_of
 
 _TOLD_TO_END = frozenset({143, 137})
 """SIGTERM and SIGKILL: what the healthy ranks end with after another one has failed."""
+
+_NODE_IS_GONE = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})
+"""A node that does not answer for long, and one that was deleted."""
 
 _MOST_SAID = 1000
 
@@ -55,7 +58,9 @@ def failures_of(pod: Pod) -> list[Failure]:
             ):
                 if state is not None and state.exit_code != 0:
                     found.append(_failure(pod, status, state, count, is_init, is_going))
-    if pod.status.phase == "Failed" and not found and (words := lost_words(pod)):
+    # One that is taken off a silent node never tells how it ended, and may lie there for hours.
+    is_over = pod.status.phase == "Failed" or is_going
+    if is_over and not found and (words := lost_words(pod)):
         reason, message = words
         key = f"{pod.metadata.uid}//{reason}"
         found.append(Failure(key, attempt_of(pod), _now_of(pod), -1, reason, message))
@@ -65,7 +70,7 @@ def failures_of(pod: Pod) -> list[Failure]:
 def deletion_of(pod: Pod) -> Failure | None:
     """Somebody deletes it while it runs, or before it could; its containers have not ended yet."""
     deleted = _deleted_at(pod)
-    if deleted is None or pod.status.phase in ("Succeeded", "Failed") or lost_words(pod):
+    if deleted is None or has_ended(pod) or lost_words(pod):
         return None
     if any(each.state.terminated is not None for each in pod.status.container_statuses):
         return None
@@ -96,7 +101,7 @@ def lost_words(pod: Pod) -> tuple[str, str] | None:
         return "Evicted", f"{who} was evicted from node {pod.spec.node_name}: {pod.status.message}"
     for condition in pod.status.conditions:
         if condition.type == "DisruptionTarget" and condition.is_true:
-            word = "NodeLost" if condition.reason == "DeletionByTaintManager" else condition.reason
+            word = "NodeLost" if condition.reason in _NODE_IS_GONE else condition.reason
             return word, f"{who} was taken off node {pod.spec.node_name}: {condition.message}"
     if pod.status.reason in ("NodeLost", "NodeShutdown", "Terminated", "Shutdown"):
         return (

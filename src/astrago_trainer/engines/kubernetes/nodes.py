@@ -125,14 +125,15 @@ def _asked(container: Container) -> Amounts:
 
 def _amounts(found: Mapping[str, str | int]) -> Amounts:
     return Amounts(
-        _number(str(found.get("cpu", "0"))),
-        round(_number(str(found.get("memory", "0")))),
-        round(_number(str(found.get(GPU, "0")))),
+        number_of(str(found.get("cpu", "0"))),
+        round(number_of(str(found.get("memory", "0")))),
+        round(number_of(str(found.get(GPU, "0")))),
     )
 
 
 @lru_cache(maxsize=4096)
-def _number(text: str) -> float:
+def number_of(text: str) -> float:
+    """A quantity as a number; 0 for what is none."""
     try:
         quantity = Quantity.parse(text)
     except QuantityError:  # the API server has none; one such node must not hide the others

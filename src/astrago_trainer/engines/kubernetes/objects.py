@@ -8,8 +8,11 @@ collector nothing.
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
+
+from astrago_trainer.engines.kubernetes.resources import JOB_UID, JOBSET_NAME, SUSPENDED_BY_US
 
 
 class _Part(Struct, rename="camel", gc=False, frozen=True):
@@ -25,11 +28,41 @@ class Meta(_Part, frozen=True):
     deletion_timestamp: datetime | None = None
     """When it has to be gone: its grace after it was deleted."""
     deletion_grace_period_seconds: int = 0
+
+
+class LabelledMeta(Meta, frozen=True):
+    """With labels that nobody has agreed on before."""
+
     labels: dict[str, str] = {}
 
 
-class JobMeta(Meta, frozen=True):
-    annotations: dict[str, str] = {}
+class TrainJobLabels(_Part, frozen=True):
+    job_uid: str = field(default="", name=JOB_UID)
+    queue: str | None = field(default=None, name="kueue.x-k8s.io/queue-name")
+
+
+class TrainJobMarks(_Part, frozen=True):
+    suspended_by_us: str = field(default="", name=SUSPENDED_BY_US)
+
+
+class TrainJobMeta(Meta, frozen=True):
+    labels: TrainJobLabels = TrainJobLabels()
+    annotations: TrainJobMarks = TrainJobMarks()
+
+
+class MemberLabels(_Part, frozen=True):
+    """What JobSet writes on its Jobs and their pods."""
+
+    job_set: str = field(default="", name=JOBSET_NAME)
+    group: str = field(default="", name="jobset.sigs.k8s.io/replicatedjob-name")
+    """The replicated job: `node`, `launcher`."""
+    job_index: str = field(default="0", name="jobset.sigs.k8s.io/job-index")
+    attempt: str = field(default="0", name="jobset.sigs.k8s.io/restart-attempt")
+    index: str = field(default="0", name="batch.kubernetes.io/job-completion-index")
+
+
+class MemberMeta(Meta, frozen=True):
+    labels: MemberLabels = MemberLabels()
 
 
 class Condition(_Part, frozen=True):
@@ -53,7 +86,7 @@ class Conditions(_Part, frozen=True):
 
 
 class TrainJob(_Part, frozen=True):
-    metadata: JobMeta
+    metadata: TrainJobMeta
     spec: TrainJobSpec = TrainJobSpec()
     status: Conditions = Conditions()
 
@@ -98,7 +131,7 @@ class JobSet(_Part, frozen=True):
 
 
 class Job(_Part, frozen=True):
-    metadata: Meta
+    metadata: MemberMeta
     status: Conditions = Conditions()
 
 
@@ -157,10 +190,11 @@ class PodStatus(_Part, frozen=True):
     conditions: list[Condition] = []
     container_statuses: list[ContainerStatus] = []
     init_container_statuses: list[ContainerStatus] = []
+    pod_ip: str = field(default="", name="podIP")
 
 
 class Pod(_Part, frozen=True):
-    metadata: Meta
+    metadata: MemberMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
@@ -202,9 +236,32 @@ class NodeStatus(_Part, frozen=True):
 
 
 class Node(_Part, frozen=True):
-    metadata: Meta
+    metadata: LabelledMeta
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+
+
+class QuotaSpec(_Part, frozen=True):
+    scopes: list[str] = []
+    scope_selector: dict[str, Any] | None = None
+
+
+class QuotaStatus(_Part, frozen=True):
+    hard: dict[str, str] = {}
+    used: dict[str, str] = {}
+
+
+class ResourceQuota(_Part, frozen=True):
+    metadata: Meta
+    spec: QuotaSpec = QuotaSpec()
+    status: QuotaStatus = QuotaStatus()
+
+
+class ClusterRuntime(_Part, frozen=True):
+    """Whole, because a preview needs all of it; there are few."""
+
+    metadata: LabelledMeta
+    spec: dict[str, Any] = {}
 
 
 class About(_Part, frozen=True):

@@ -7,13 +7,14 @@ and the events about them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from astrago_trainer.core.lifecycle import Phase
+from astrago_trainer.core.lifecycle import Phase, is_terminal
 from astrago_trainer.engines import base
 from astrago_trainer.engines.base import Observation, PodPhase
+from astrago_trainer.engines.kubernetes.absence import NONE, Absence, with_absence
 from astrago_trainer.engines.kubernetes.failures import (
     Failure,
     failures_of,
@@ -37,15 +38,14 @@ from astrago_trainer.engines.kubernetes.objects import (
 from astrago_trainer.engines.kubernetes.pods import (
     attempt_of,
     group_of,
+    has_ended,
     index_of,
     is_current,
     phase_of,
     seen_pod,
 )
-from astrago_trainer.engines.kubernetes.resources import SUSPENDED_BY_US
 from astrago_trainer.engines.kubernetes.waiting import Why, why_not_created, why_pod_waits
 
-QUEUE = "kueue.x-k8s.io/queue-name"
 CONTROLLER_SECONDS = 10.0
 """Operators make the next object within a second; after this time they are thought to be down."""
 _PATIENT = (Phase.QUEUED, Phase.PENDING, Phase.PULLING, Phase.INITIALIZING, Phase.RESTARTING)
@@ -78,9 +78,13 @@ def observe(
     *,
     failures: Sequence[Failure] = (),
     events: tuple[base.Event, ...] = (),
+    absent: Mapping[str, Absence] = NONE,
     now: float,
 ) -> Observation:
-    """`failures`: all that were ever seen of this job, for pods go and take their exit codes with them."""
+    """`failures`: all that were ever seen of this job, for pods go and take their exit codes with them.
+
+    `absent`: nodes under its pods that do not answer or are gone.
+    """
     trainjob = objects.trainjob
     if trainjob is None:
         return base.GONE
@@ -93,6 +97,8 @@ def observe(
         attempt = job_set.status.restarts
     pods = _shown_pods(objects, attempt)
     why = _why(objects, trainjob, attempt, known, now)
+    if not is_terminal(why.phase):
+        why = with_absence(why, objects.pods.values(), absent)
     return Observation(
         why.phase,
         why.reason,
@@ -101,7 +107,7 @@ def observe(
         max_restarts=_max_restarts(job_set),
         started_at=_started(objects),
         ended_at=_ended(trainjob),
-        pods=tuple(seen_pod(pod, _pod_reason(pod, objects)) for pod in pods),
+        pods=tuple(seen_pod(pod, _pod_reason(pod, objects, absent)) for pod in pods),
         events=events,
     )
 
@@ -117,7 +123,7 @@ def _why(
     if trainjob.metadata.deletion_timestamp is not None:
         return Why(Phase.DELETING, "Deleting", "its pods end, then its objects go")
     if trainjob.spec.suspend:
-        queue = trainjob.metadata.labels.get(QUEUE)
+        queue = trainjob.metadata.labels.queue
         if queue is not None and not _is_suspended_by_us(trainjob):
             return Why(Phase.QUEUED, "InQueue", f"waits for its turn in the queue {queue}")
         return _suspended(objects)
@@ -128,7 +134,7 @@ def _why(
 
 def _suspended(objects: JobObjects) -> Why:
     """Only when nothing of it runs any more: whoever suspends a job wants its room."""
-    left = [pod for pod in objects.pods.values() if pod.status.phase not in ("Succeeded", "Failed")]
+    left = [pod for pod in objects.pods.values() if not has_ended(pod)]
     if not left:
         return Why(Phase.SUSPENDED, "Suspended", "suspended on request")
     is_up = any(phase_of(pod) is PodPhase.RUNNING for pod in left)
@@ -140,7 +146,7 @@ def _suspended(objects: JobObjects) -> Why:
 
 
 def _is_suspended_by_us(trainjob: TrainJob) -> bool:
-    return trainjob.metadata.annotations.get(SUSPENDED_BY_US) == "true"
+    return trainjob.metadata.annotations.suspended_by_us == "true"
 
 
 def _failed(
@@ -282,7 +288,7 @@ def _guessed(objects: JobObjects) -> JobSet:
     ]
     restarts = max((attempt_of(pod) for pod in objects.pods.values()), default=0)
     trainjob = objects.trainjob
-    meta = Meta("") if trainjob is None else trainjob.metadata
+    meta: Meta = Meta("") if trainjob is None else trainjob.metadata
     return JobSet(meta, JobSetSpec(jobs), JobSetStatus(restarts=restarts))
 
 
@@ -310,8 +316,11 @@ def _shown_pods(objects: JobObjects, attempt: int) -> list[Pod]:
     return sorted(newest.values(), key=lambda pod: (group_of(pod), index_of(pod)))
 
 
-def _pod_reason(pod: Pod, objects: JobObjects) -> str:
+def _pod_reason(pod: Pod, objects: JobObjects, absent: Mapping[str, Absence]) -> str:
     phase = phase_of(pod)
+    absence = absent.get(pod.spec.node_name)
+    if absence is not None and not has_ended(pod):
+        return f"node {pod.spec.node_name} {absence.words}"
     if phase in (PodPhase.PENDING, PodPhase.INITIALIZING):
         return why_pod_waits(pod, objects.events_about(pod)).message
     failed = failures_of(pod)

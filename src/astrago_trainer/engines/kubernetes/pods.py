@@ -5,35 +5,29 @@ from __future__ import annotations
 from astrago_trainer.engines import base
 from astrago_trainer.engines.base import PodPhase
 from astrago_trainer.engines.kubernetes.objects import ContainerStatus, Pod
-from astrago_trainer.engines.kubernetes.resources import JOBSET_NAME
-
-_REPLICATED = "jobset.sigs.k8s.io/replicatedjob-name"
-_JOB_INDEX = "jobset.sigs.k8s.io/job-index"
-_ATTEMPT = "jobset.sigs.k8s.io/restart-attempt"
-_INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 def jobset_of(pod: Pod) -> str:
-    return pod.metadata.labels.get(JOBSET_NAME, "")
+    return pod.metadata.labels.job_set
 
 
 def group_of(pod: Pod) -> str:
     """Its replicated job: `node`, `launcher`."""
-    return pod.metadata.labels.get(_REPLICATED, "")
+    return pod.metadata.labels.group
 
 
 def index_of(pod: Pod) -> int:
-    return int(pod.metadata.labels.get(_INDEX, "0"))
+    return int(pod.metadata.labels.index)
 
 
 def attempt_of(pod: Pod) -> int:
-    return int(pod.metadata.labels.get(_ATTEMPT, "0"))
+    return int(pod.metadata.labels.attempt)
 
 
 def name_of(pod: Pod) -> str:
     """Its host name: the same for every pod that stands in for this rank, as on the local engine."""
-    job = pod.metadata.labels.get(_JOB_INDEX, "0")
-    return f"{jobset_of(pod)}-{group_of(pod)}-{job}-{index_of(pod)}"
+    labels = pod.metadata.labels
+    return f"{labels.job_set}-{labels.group}-{labels.job_index}-{labels.index}"
 
 
 def label_of(pod: Pod) -> str:
@@ -44,6 +38,10 @@ def label_of(pod: Pod) -> str:
 
 def is_current(pod: Pod, attempt: int) -> bool:
     return attempt_of(pod) == attempt and pod.metadata.deletion_timestamp is None
+
+
+def has_ended(pod: Pod) -> bool:
+    return pod.status.phase in ("Succeeded", "Failed")
 
 
 def phase_of(pod: Pod) -> PodPhase:
@@ -70,6 +68,8 @@ def seen_pod(pod: Pod, reason: str) -> base.Pod:
         sum(each.restart_count for each in statuses_of(pod)),
         _exit_code(pod),
         reason,
+        pod.spec.node_name or None,
+        pod.status.pod_ip or None,
     )
 
 

@@ -20,6 +20,7 @@ class Resource:
 
 TRAINJOBS = Resource(_TRAINER, "trainjobs")
 RUNTIMES = Resource(_TRAINER, "trainingruntimes")
+CLUSTER_RUNTIMES = Resource(_TRAINER, "clustertrainingruntimes")
 JOBSETS = Resource("/apis/jobset.x-k8s.io/v1alpha2", "jobsets")
 JOBS = Resource("/apis/batch/v1", "jobs")
 PODS = Resource("/api/v1", "pods")

@@ -28,7 +28,7 @@ from astrago_trainer.engines.kubernetes.client import (
 from astrago_trainer.engines.kubernetes.objects import Meta
 from astrago_trainer.engines.kubernetes.resources import Resource
 
-PAGE = 500
+PAGE = 200
 """Objects of one answer while listing: bounds memory, costs a call per page."""
 WATCH_SECONDS = 300
 """The server ends a watch after this time, so that a moved endpoint is noticed."""
@@ -113,6 +113,9 @@ class Watched(Generic[T]):
     def objects(self) -> Collection[T]:
         """As they are now."""
         return self._objects.values()
+
+    def find(self, name: str, namespace: str = "") -> T | None:
+        return self._objects.get((namespace, name))
 
     async def run(self) -> None:
         """For ever."""

@@ -389,6 +389,8 @@ def _observation(status: Json, events: tuple[Event, ...]) -> Observation:
                 each["restarts"],
                 each["exit_code"],
                 each["reason"],
+                each.get("node"),  # a supervisor of an earlier release does not tell
+                each.get("address"),
             )
             for each in status["pods"]
         ),

@@ -57,6 +57,8 @@ class Reports:
                 "restarts": pod.restarts,
                 "exit_code": pod.code,
                 "reason": pod.reason,
+                "node": pod.plan["node"],
+                "address": pod.plan["address"],
             }
             for group in groups
             for pod in group.pods
@@ -109,6 +111,8 @@ def _tail(path: str, most: int) -> str:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             file.seek(max(0, size - most))
-            return file.read().decode("utf-8", "replace").strip()
+            text = file.read().decode("utf-8", "replace").strip()
     except OSError:
         return ""
+    # Whole lines, unless one alone is longer than all that is read.
+    return text.partition("\n")[2] or text if size > most else text

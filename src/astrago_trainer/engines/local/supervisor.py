@@ -592,7 +592,7 @@ def begin(path: str, settings: Json, on_started: Callable[[], None]) -> None:
     heard, told = os.pipe2(os.O_CLOEXEC)
     if settings["isolation"] == "view":
         try:
-            _enter_namespaces()
+            enter_namespaces()
         except OSError as error:
             settings["isolation"] = "plain"
             settings["isolation_reason"] = f"plain, for there are no namespaces: {error.strerror}"
@@ -612,7 +612,7 @@ def begin(path: str, settings: Json, on_started: Callable[[], None]) -> None:
     Supervisor(folder, settings).run()
 
 
-def _enter_namespaces() -> None:
+def enter_namespaces() -> None:
     """A view of processes, mounts and names of our own; as an ordinary user, in a user namespace."""
     flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWUTS
     user, group = os.getuid(), os.getgid()

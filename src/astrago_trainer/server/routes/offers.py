@@ -8,7 +8,8 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from astrago_trainer import __version__, catalogue
-from astrago_trainer.core.platform import FRAMEWORKS, Framework, Platform
+from astrago_trainer.core.errors import InvalidRequest
+from astrago_trainer.core.platform import FRAMEWORKS, Framework
 from astrago_trainer.core.spec.models import Resources
 from astrago_trainer.core.spec.presets import PRESETS
 from astrago_trainer.server import schemas
@@ -16,14 +17,15 @@ from astrago_trainer.server.answers import json_answer, said
 from astrago_trainer.server.context import Caller, Shared
 from astrago_trainer.server.node_view import node_to_view
 from astrago_trainer.service.errors import NotFound
+from astrago_trainer.service.service import Service
 
 router = APIRouter(prefix="/api/v1", tags=["what there is"])
 
 
 @router.get("/runtimes", responses={200: said(schemas.Runtimes)}, operation_id="listRuntimes")
-async def runtimes() -> Response:
+async def runtimes(shared: Shared) -> Response:
     """What a job can run on."""
-    return json_answer({"items": [_view(each) for each in catalogue.runtimes()]})
+    return json_answer({"items": [_view(each) for each in shared.service.runtimes.entries()]})
 
 
 @router.get(
@@ -31,14 +33,13 @@ async def runtimes() -> Response:
     responses={200: said(schemas.RuntimeWithManifest)},
     operation_id="getRuntime",
 )
-async def runtime(name: str) -> Response:
+async def runtime(name: str, shared: Shared) -> Response:
     """One of them, with its manifest."""
-    if name not in catalogue.names():
-        raise NotFound(
-            f"there is no runtime {name[:100]!r}; there are {', '.join(catalogue.names())}."
-        )
-    entry = catalogue.get_runtime(name)
-    return json_answer({**_view(entry), "manifest": catalogue.load_runtime(name)})
+    found = shared.service.runtimes
+    try:
+        return json_answer({**_view(found.entry(name)), "manifest": found(name)})
+    except InvalidRequest as error:
+        raise NotFound(str(error)) from None
 
 
 @router.get("/nodes", responses={200: said(schemas.Nodes)}, operation_id="listNodes")
@@ -55,12 +56,33 @@ async def offers(shared: Shared) -> Response:
     return json_answer(
         {
             "presets": [_preset(name, size) for name, size in PRESETS.items()],
-            "frameworks": [_framework(platform, name) for name in FRAMEWORKS],
+            "frameworks": [_framework(shared.service, name) for name in FRAMEWORKS],
             "trainer_version": platform.trainer_version,
             "default_ttl_seconds": platform.default_ttl_seconds,
             "sample": catalogue.sample_job(),
         }
     )
+
+
+@router.get(
+    "/namespaces/{namespace}/images",
+    responses={200: said(schemas.Images)},
+    operation_id="listImages",
+)
+async def images(namespace: str, shared: Shared) -> Response:
+    """Container images that jobs of this namespace have named, the newest first."""
+    return json_answer({"items": await shared.service.images(namespace)})
+
+
+@router.get(
+    "/namespaces/{namespace}/quota",
+    responses={200: said(schemas.QuotaList)},
+    operation_id="getQuota",
+)
+async def quota(namespace: str, shared: Shared) -> Response:
+    """The ceilings of this namespace, and what is used of them now. None where nothing is rationed."""
+    found = await shared.service.quota(namespace)
+    return json_answer({"items": [asdict(each) for each in found]})
 
 
 @router.get("/whoami", responses={200: said(schemas.WhoAmI)}, operation_id="whoAmI")
@@ -91,9 +113,10 @@ def _preset(name: str, size: Resources) -> dict[str, Any]:
     }
 
 
-def _framework(platform: Platform, name: Framework) -> dict[str, Any]:
+def _framework(service: Service, name: Framework) -> dict[str, Any]:
+    platform = service.platform
     runtime = platform.default_runtimes[name]
-    known = catalogue.get_runtime(runtime).image if runtime in catalogue.names() else ""
+    known = {each.name: each.image for each in service.runtimes.entries()}.get(runtime, "")
     return {
         "name": name,
         "runtime": runtime,
