@@ -1,66 +1,56 @@
 """`make screenshots`: every page in both languages, both colours and two widths, of a real server with jobs on it.
 
-The pictures are in build/screenshots, as `jobs-en-light-1280.png`; `python -m scripts.screenshots jobs nodes` takes
-some of them. The jobs are real processes: one learns, one was started again, one ran out of memory, one waits.
+The pictures are in build/screenshots, as `jobs-en-light-1280.png`. `make screenshots VIEWS="jobs nodes"` takes some of
+them, and `make screenshots VIEWS=readme` takes the two of the README anew. What they show is in `shown.py`.
 """
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
+import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 from playwright.sync_api import Browser, Page, sync_playwright
-from tests.server.serving import a_process, bearer
+from scripts import shown
+from scripts.shown import OTHER, PATIENCE, TEAM, Client
 from tests.web.chromium import FLAGS, chromium
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build" / "screenshots"
+README = "readme"
+SERVE = "--serve"
+MOMENT_MS = 500
+"""For bars and plots to move to where they belong."""
 LANGUAGES = {"en": "en-US", "ko": "ko-KR"}
-COLOURS = ("light", "dark")
-WIDTHS = {1280: 800, 390: 844}
-PATIENCE = 120.0
-TEAM, OTHER = "vision", "language"
 
-# What a training prints is what people's trainings print; the numbers are those of a curve with noise.
-LEARNS = """
-import math, os, random, time
-random.seed({seed})
-rank = int(os.environ.get("PET_NODE_RANK", "0"))
-total, pause = {total}, {pause}
-print(f"rank {{rank}}: loading the data set", flush=True)
-for step in range(1, total + 1):
-    loss = 2.4 * math.exp(-3.2 * step / total) + 0.12 + random.gauss(0, 0.035)
-    accuracy = 0.97 - 0.85 * math.exp(-3.6 * step / total) + random.gauss(0, 0.008)
-    rate = 3e-4 * (1 - step / total)
-    print(f"step {{step}}/{{total}} loss {{loss:.4f}} accuracy {{accuracy:.4f}} lr {{rate:.2e}}", flush=True)
-    time.sleep(pause)
-"""
-# The second node dies once; whoever finds the mark is the second attempt.
-STUMBLES = """
-import os, pathlib, sys
-mark = pathlib.Path(os.environ["MARK"])
-if os.environ.get("PET_NODE_RANK") == "1" and not mark.exists():
-    mark.touch()
-    for step in range(1, 40):
-        print(f"step {step}/600 loss {2.4 - step * 0.012:.4f}", flush=True)
-    sys.exit("NCCL error: remote process exited or there was a network error")
-"""
-EATS = """
-import time
-print("loading the model", flush=True)
-kept = []
-for gigabyte in range(64):
-    print(f"allocated {gigabyte * 64} MiB", flush=True)
-    kept.append(bytearray(b"x") * (64 << 20))
-    time.sleep(0.02)
-"""
+
+@dataclass(frozen=True)
+class Look:
+    """How a window looks."""
+
+    language: str
+    colour: str
+    width: int
+    height: int
+
+    def __str__(self) -> str:
+        return f"{self.language}-{self.colour}-{self.width}"
+
+
+LOOKS = tuple(
+    Look(language, colour, width, height)
+    for width, height in ((1280, 800), (390, 844))
+    for language in LANGUAGES
+    for colour in ("light", "dark")
+)
 
 
 @dataclass(frozen=True)
@@ -69,199 +59,177 @@ class View:
 
     name: str
     path: str
-    ready: Callable[[Page], Any]
+    ready: str
+    """A selector of what must be there."""
     is_signed_in: bool = True
     is_whole: bool = False
     """Also what is below the window."""
+    act: Callable[[Page], Any] = lambda page: None
+    """What a person does before the picture is taken."""
 
 
-def _text(words: str) -> Callable[[Page], Any]:
-    return lambda page: page.get_by_text(words).first.wait_for()
+def _fill_in_the_sample(page: Page) -> None:
+    page.locator("main button").first.click()
+    page.locator("aside ul li").first.wait_for()
 
 
-def _selector(words: str) -> Callable[[Page], Any]:
-    return lambda page: page.locator(words).first.wait_for()
+def _select_two(page: Page) -> None:
+    for row in (2, 3):
+        page.locator("[role=row]").nth(row).locator("label").click()
 
 
 JOB = f"/jobs/{TEAM}/resnet50-imagenet"
+PANEL = "[role=tabpanel]"
+ROWS = "[role=row] svg path[d^=M]"  # with their losses
 VIEWS = (
-    View("sign-in", "/jobs", _selector("input[type=password]"), is_signed_in=False),
-    View("jobs", "/jobs", _selector("[role=row] svg path[d^=M]")),
-    View("jobs-none", "/jobs?q=nothing-is-called-so", _selector("main h2")),
-    View("new", "/new", _selector("main form, main input"), is_whole=True),
-    View("job", JOB, _text("resnet50-imagenet"), is_whole=True),
-    View("job-logs", f"{JOB}?tab=logs", _text("step 1/")),
-    View("job-metrics", f"{JOB}?tab=metrics", _selector("canvas")),
-    View("job-pods", f"{JOB}?tab=pods", _selector("[role=tabpanel] table")),
-    View("job-events", f"{JOB}?tab=events", _selector("[role=tabpanel]")),
-    View("job-spec", f"{JOB}?tab=spec", _selector("[role=tabpanel]")),
-    View("job-failed", f"/jobs/{TEAM}/bert-large-finetune", _text("bert-large-finetune")),
-    View("job-restarted", f"/jobs/{OTHER}/t5-summarise", _text("t5-summarise")),
-    View("nodes", "/nodes", _selector("main [role=progressbar]")),
-    View("runtimes", "/runtimes", _text("pytorch-simple")),
-    View("runtime", "/runtimes/horovod-runtime", _text("OpenMPI"), is_whole=True),
-    View("admin-tenants", f"/admin/tenants?namespace={TEAM}", _text("jisoo")),
-    View("admin-users", "/admin/users", _text("jisoo")),
-    View("admin-tokens", "/admin/tokens", _selector("main table")),
-    View("admin-audit", "/admin/audit", _selector("main table")),
+    View("sign-in", "/jobs", "input[type=password]", is_signed_in=False),
+    View("jobs", "/jobs", ROWS),
+    View("jobs-none", "/jobs?q=nothing-is-called-so", "main h2"),
+    View("jobs-selected", "/jobs", ROWS, act=_select_two),
+    View("jobs-keys", "/jobs", ROWS, act=lambda page: page.keyboard.press("?")),
+    View("new", "/new", "aside ul li", is_whole=True),
+    View("new-sample", "/new", "aside", act=_fill_in_the_sample),
+    View("new-clone", f"/new?from=resnet50-imagenet&namespace={TEAM}", "aside ul li"),
+    View("new-copy", f"/new?from=resnet50-imagenet&namespace={TEAM}&plan=copy", "aside pre", is_whole=True),
+    View("job", JOB, "[data-line]", is_whole=True),
+    View("job-logs", f"{JOB}?tab=logs", "[data-line]"),
+    View("job-metrics", f"{JOB}?tab=metrics", "canvas", is_whole=True),
+    View("job-pods", f"{JOB}?tab=pods", f"{PANEL} table"),
+    View("job-events", f"{JOB}?tab=events", f"{PANEL} table"),
+    View("job-spec", f"{JOB}?tab=spec", PANEL),
+    View("job-checkpoints", f"{JOB}?tab=checkpoints", PANEL),
+    View("job-failed", f"/jobs/{TEAM}/bert-large-finetune", "[data-line]", is_whole=True),
+    View("job-restarted", f"/jobs/{OTHER}/t5-summarise?tab=metrics", "canvas", is_whole=True),
+    View("job-waiting", f"/jobs/{TEAM}/unet-segmentation?tab=events", f"{PANEL} table"),
+    View("job-missing", f"/jobs/{TEAM}/nothing", "main h2"),
+    View("nodes", "/nodes", "main [role=progressbar]", is_whole=True),
+    View("runtimes", "/runtimes", "main li"),
+    View("runtime", "/runtimes/horovod-runtime", "main dl", is_whole=True),
+    View("admin-tenants", f"/admin/tenants?namespace={TEAM}", "main table", is_whole=True),
+    View("admin-users", "/admin/users", "main table"),
+    View("admin-tokens", "/admin/tokens", "main table"),
+    View("admin-audit", "/admin/audit", "main table"),
+)  # fmt: skip
+OF_README = (
+    (VIEWS[1], "jobs"),
+    (View("job", f"{JOB}?tab=metrics", "canvas"), "job"),
 )
 
 
 def main(names: list[str]) -> int:
-    wanted = [each for each in VIEWS if not names or each.name in names]
-    if unknown := set(names) - {each.name for each in VIEWS}:
+    known = {each.name for each in VIEWS} | {README}
+    if unknown := set(names) - known:
         print(f"screenshots: there is no view {', '.join(sorted(unknown))}; there are "
-              f"{', '.join(each.name for each in VIEWS)}.", file=sys.stderr)  # fmt: skip
+              f"{', '.join(sorted(known))}.", file=sys.stderr)  # fmt: skip
         return 2
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="astrago-pictures-") as folder:
-        data = Path(folder) / "data"
-        with (
-            a_process(data, ASTRAGO_AUTH="tokens", ASTRAGO_SIGNUP="open") as server,
-            sync_playwright() as playwright,
-        ):
-            token = (data / "admin-token").read_text().strip()
-            _fill(_Client(server.address, token), Path(folder))
-            browser = playwright.chromium.launch(executable_path=chromium(), args=list(FLAGS))
-            for width, height in WIDTHS.items():
-                for language in LANGUAGES:
-                    for colour in COLOURS:
-                        mark = f"{language}-{colour}-{width}"
-                        with _window(
-                            browser, server.address, language, colour, width, height
-                        ) as page:
-                            _take(page, wanted, mark, token)
-                        print(mark, flush=True)
-            browser.close()
-            _end(_Client(server.address, token))
-    return 0
-
-
-def _end(client: _Client) -> None:
-    """Jobs go on without their server: nothing may be left running."""
-    deadline = time.monotonic() + PATIENCE
-    while (
-        jobs := client.ask("GET", "/namespaces/-/jobs")["items"]
-    ) and time.monotonic() < deadline:
-        for job in jobs:
-            if not job["is_deleting"]:
-                client.ask("DELETE", f"/namespaces/{job['namespace']}/jobs/{job['name']}")
-        time.sleep(0.2)
-
-
-def _take(page: Page, views: list[View], mark: str, token: str) -> None:
-    signed_in = page.context.new_page()
-    signed_in.add_init_script(f"sessionStorage.setItem('astrago.token', '{token}')")
-    for view in views:
-        page = signed_in if view.is_signed_in else page
-        page.goto(view.path)
+    with (
+        tempfile.TemporaryDirectory(prefix="astrago-pictures-") as folder,
+        _a_server(Path(folder) / "data") as (address, token),
+        sync_playwright() as playwright,
+    ):
+        client = Client(address, token)
         try:
-            view.ready(page)
-        except Exception as error:  # one that is missing must not cost the others
-            print(f"{view.name}-{mark}: {str(error).splitlines()[0]}", file=sys.stderr)
-        page.evaluate("document.fonts.ready")
-        page.wait_for_timeout(400)  # bars and plots move to where they belong
-        page.screenshot(path=FOLDER / f"{view.name}-{mark}.png", full_page=view.is_whole)
+            shown.fill(client, Path(folder))
+            browser = playwright.chromium.launch(executable_path=chromium(), args=list(FLAGS))
+            missing = _take_all(browser, address, token, names)
+            browser.close()
+        finally:
+            shown.end(client)
+    return 1 if missing else 0
+
+
+def _take_all(browser: Browser, address: str, token: str, names: list[str]) -> int:
+    """How many could not be taken."""
+    if names == [README]:
+        with _windows(browser, address, token, LOOKS[0]) as pages:
+            images = ROOT / "docs" / "images"
+            return sum(_take(pages, view, images / f"{name}.png") for view, name in OF_README)
+    wanted = [each for each in VIEWS if not names or each.name in names]
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    missing = 0
+    for look in LOOKS:
+        with _windows(browser, address, token, look) as pages:
+            for view in wanted:
+                missing += _take(pages, view, FOLDER / f"{view.name}-{look}.png")
+        print(look, flush=True)
+    return missing
+
+
+def _take(pages: Sequence[Page], view: View, path: Path) -> bool:
+    """Whether it is missing; that must not cost the others."""
+    page = pages[view.is_signed_in]
+    page.goto(view.path)
+    try:
+        page.locator(view.ready).first.wait_for()
+        view.act(page)
+    except Exception as error:
+        print(f"{path.name}: {str(error).splitlines()[0]}", file=sys.stderr)
+        return True
+    page.evaluate("document.fonts.ready")
+    page.wait_for_timeout(MOMENT_MS)
+    size = page.viewport_size
+    assert size is not None
+    if view.is_whole:
+        # A taller window, not a longer picture: what sticks to its end stays there.
+        whole = page.evaluate("document.documentElement.scrollHeight")
+        page.set_viewport_size({"width": size["width"], "height": max(whole, size["height"])})
+        page.wait_for_timeout(MOMENT_MS)
+    page.screenshot(path=path)
+    page.set_viewport_size(size)
+    return False
 
 
 @contextmanager
-def _window(
-    browser: Browser, address: str, language: str, colour: str, width: int, height: int
-) -> Iterator[Page]:
+def _windows(browser: Browser, address: str, token: str, look: Look) -> Iterator[tuple[Page, Page]]:
+    """One without a token, and one with."""
     context = browser.new_context(
         base_url=address,
-        locale=LANGUAGES[language],
+        locale=LANGUAGES[look.language],
         timezone_id="Asia/Seoul",
-        color_scheme="dark" if colour == "dark" else "light",
-        viewport={"width": width, "height": height},
-        has_touch=width < 500,
+        color_scheme="dark" if look.colour == "dark" else "light",
+        viewport={"width": look.width, "height": look.height},
+        has_touch=look.width < 500,
     )
-    context.set_default_timeout(15_000)
-    yield context.new_page()
+    context.set_default_timeout(20_000)
+    stranger, person = context.new_page(), context.new_page()
+    person.add_init_script(
+        f"sessionStorage.setItem('astrago.token', '{token}');"
+        f"localStorage.setItem('astrago.new.namespace', '{TEAM}')"
+    )
+    yield stranger, person
     context.close()
 
 
-class _Client:
-    def __init__(self, address: str, token: str) -> None:
-        self._http = httpx.Client(base_url=f"{address}/api/v1", timeout=PATIENCE)
-        self._token = token
-
-    def ask(self, method: str, path: str, body: Any = None, token: str = "") -> Any:
-        headers = bearer(token or self._token)
-        answer = self._http.request(method, path, json=body, headers=headers)
-        answer.raise_for_status()
-        return answer.json() if answer.content else None
-
-    def submit(self, token: str, namespace: str, name: str, code: str, **fields: Any) -> None:
-        body = {
-            "name": name,
-            "framework": "pytorch",
-            "nodes": 2,
-            "resources": {"cpu": "100m", "memory": "128Mi"},
-            "code": {"inline": code},
-            **fields,
-        }
-        self.ask("POST", f"/namespaces/{namespace}/jobs", body, token)
-
-    def wait(self, namespace: str, name: str, *phases: str) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while (job := self.ask("GET", f"/namespaces/{namespace}/jobs/{name}"))[
-            "phase"
-        ] not in phases:
-            if time.monotonic() > deadline:
-                raise TimeoutError(
-                    f"{name} is {job['phase']} ({job['message']}), not {' or '.join(phases)}"
-                )
-            time.sleep(0.2)
-
-
-def _fill(client: _Client, folder: Path) -> None:
-    """People, and jobs in every state that somebody may look at."""
-    tokens = {}
-    for namespace, title in ((TEAM, "Vision team"), (OTHER, "Language team")):
-        client.ask("POST", "/tenants", {"namespace": namespace, "title": title})
-    people = {
-        "jisoo": {TEAM: "administrator"},
-        "minjun": {TEAM: "member", OTHER: "viewer"},
-        "hana": {OTHER: "member"},
+@contextmanager
+def _a_server(data: Path) -> Iterator[tuple[str, str]]:
+    """Its address, and the token of its administrator."""
+    asyncio.run(shown.remember_older(data))
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("ASTRAGO_")
     }
-    for name, roles in people.items():
-        client.ask("POST", "/users", {"name": name})
-        for namespace, role in roles.items():
-            client.ask("PUT", f"/tenants/{namespace}/members/{name}", {"role": role})
-        tokens[name] = client.ask("POST", "/tokens", {"user": name, "label": "laptop"})["secret"]
-    client.ask("POST", "/tokens", {"label": "nightly pipeline", "seconds": 30 * 86400})
-
-    quick = LEARNS.format(seed=3, total=120, pause=0)
-    client.submit(tokens["jisoo"], TEAM, "mnist-baseline", quick, nodes=1)
-    client.submit(tokens["hana"], OTHER, "tokenizer-check", quick, nodes=1)
-    client.wait(TEAM, "mnist-baseline", "Complete")
-    client.wait(OTHER, "tokenizer-check", "Complete")
-    client.submit(tokens["minjun"], TEAM, "bert-large-finetune", EATS, nodes=1)
-    client.wait(TEAM, "bert-large-finetune", "Failed")
-    mark = str(folder / "mark")
-    stumbling = STUMBLES + LEARNS.format(seed=5, total=600, pause=0.9)
-    client.submit(
-        tokens["hana"], OTHER, "t5-summarise", stumbling,
-        env=[{"name": "MARK", "value": mark}], max_restarts=3,
-    )  # fmt: skip
-    client.submit(
-        tokens["jisoo"], TEAM, "resnet50-imagenet", LEARNS.format(seed=7, total=900, pause=0.6)
-    )
-    client.submit(
-        tokens["minjun"], TEAM, "vit-ablation", LEARNS.format(seed=9, total=500, pause=1.0), nodes=1
-    )
-    client.wait(TEAM, "vit-ablation", "Running")
-    client.ask("POST", f"/namespaces/{TEAM}/jobs/vit-ablation:suspend")
-    client.wait(TEAM, "vit-ablation", "Suspended")
-    client.submit(
-        tokens["jisoo"], TEAM, "unet-segmentation", quick, nodes=1,
-        resources={"cpu": "1900m", "memory": "256Mi"},
-    )  # fmt: skip
-    client.wait(OTHER, "t5-summarise", "Running")
-    client.wait(TEAM, "resnet50-imagenet", "Running")
-    time.sleep(20)  # some of a curve to look at
+    with (data.parent / "server.log").open("wb") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "scripts.screenshots", SERVE, str(data)],
+            cwd=ROOT,
+            env={**environment, "ASTRAGO_AUTH": "tokens", "ASTRAGO_SIGNUP": "open"},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
+    assert process.stdout is not None
+    try:
+        address = process.stdout.readline().strip()
+        if not address:
+            raise RuntimeError((data.parent / "server.log").read_text()[-3000:])
+        yield address, (data / "admin-token").read_text().strip()
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(PATIENCE)
+        process.stdout.close()
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    if sys.argv[1:2] == [SERVE]:
+        shown.serve(sys.argv[2])
+    else:
+        sys.exit(main(sys.argv[1:]))

@@ -57,8 +57,8 @@ def test_a_tenant_a_user_a_role_and_a_token_are_made(guarded, browser):
     shown = page.get_by_role("dialog", name="New token", exact=True)
     secret = shown.locator("code").inner_text()
     assert secret.startswith("astrago_")
-    shown.get_by_role("button", name="I have kept it").click()
-    expect(page.get_by_role("row", name="laptop")).to_contain_text("Works")
+    shown.get_by_role("button", name="I have saved it").click()
+    expect(page.get_by_role("row", name="laptop")).to_contain_text("Valid")
     assert secret not in page.content()
     page.reload()
     expect(page.get_by_role("row", name="laptop")).to_be_visible()
@@ -96,7 +96,7 @@ def test_the_audit_is_filtered_by_its_address(guarded):
     guarded.api("POST", "/users", {"name": "ann"})
     guarded.submit("alpha", name="audited", nodes=1)
     page = enter(guarded, "/admin/audit")
-    table = page.get_by_role("table", name="Audit")
+    table = page.get_by_role("table", name="Audit log")
     expect(table.get_by_role("row", name="job.submit")).to_contain_text("audited")
     page.get_by_role("button", name="Action").click()
     page.get_by_role("option", name="Tenants").click()
@@ -106,8 +106,8 @@ def test_the_audit_is_filtered_by_its_address(guarded):
     expect(table.get_by_role("row", name="tenant.create")).to_have_count(1)
     page.reload()
     expect(table.get_by_role("row", name="tenant.create")).to_have_count(1)
-    page.get_by_label("By whom").fill("nobody")
-    expect(page.get_by_role("heading", name="Nothing that fits")).to_be_visible()
+    page.get_by_label("Who", exact=True).fill("nobody")
+    expect(page.get_by_role("heading", name="No entry matches")).to_be_visible()
 
 
 def test_labels_and_titles_stay_text(guarded):

@@ -63,7 +63,7 @@ def test_nothing_serious_for_axe_and_nothing_wider_than_a_phone(browser, place, 
         page.emulate_media(color_scheme="dark")
         assert site.axe() == []
         page.set_viewport_size({"width": 390, "height": 844})
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
         assert site.axe() == []
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import re
 
 import pytest
@@ -109,6 +110,13 @@ def test_a_job_is_watched_from_its_first_line_to_its_end(site, tmp_path):
     page.get_by_role("searchbox", name="Search the log").fill("last words")
     expect(page.get_by_role("status").get_by_text("1 of 1", exact=True)).to_be_visible()
     expect(log.locator("mark")).to_have_text("last words")
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Download all attempts").click()
+    assert download.value.suggested_filename == "story-rank-1.log"
+    whole = download.value.path().read_text()
+    assert whole.startswith("=== Attempt 1 ===\n")
+    assert whole.index("last words") < whole.index("=== Attempt 2 ===\n")
+    assert whole.count(" from rank 1\n") == 2
 
     page.get_by_role("button", name="Suspend").click()
     dialog = page.get_by_role("alertdialog")
@@ -124,6 +132,11 @@ def test_a_job_is_watched_from_its_first_line_to_its_end(site, tmp_path):
     page.get_by_role("tab", name="Pods").click()
     pods = page.get_by_role("table", name="Pods of the newest attempt")
     expect(pods.get_by_role("row").nth(2)).to_contain_text("Succeeded")
+    known = site.api("GET", "/namespaces/team/jobs/story/pods")["items"]
+    for each in known:
+        row = pods.get_by_role("row").filter(has_text=f"Rank {each['rank']}")
+        expect(row.get_by_role("link", name=platform.node())).to_be_visible()
+        expect(row).to_contain_text(each["address"])
     page.get_by_role("tab", name="Events").click()
     page.get_by_role("searchbox", name="Filter the events").fill("suspension")
     expect(page.get_by_role("table", name="Events").get_by_role("row")).to_have_count(2)
@@ -136,13 +149,47 @@ def test_a_job_is_watched_from_its_first_line_to_its_end(site, tmp_path):
 
     page.get_by_role("button", name="Delete").click()
     expect(page.get_by_role("alertdialog")).to_contain_text(
-        "logs, numbers and events of all its runs"
+        "logs, metrics and events of all its runs"
     )
     site.expected = (
         "status of 404",
     )  # the page reads a job that changes, and this one may be gone then
     page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()
     expect(page).to_have_url(f"{site.address}/jobs")
+
+
+def test_a_clone_leads_to_its_original_and_shows_what_differs_when_that_is_gone(site):
+    site.submit(name="first", nodes=1, max_restarts=1, env=[{"name": "WORD", "value": "old"}])
+    changes = {"name": "second", "max_restarts": 2, "env": [{"name": "WORD", "value": "new"}]}
+    site.api("POST", "/namespaces/team/jobs/first:clone", changes)
+    page = site.open("/jobs/team/second")
+    expect(_badge(page, "Complete")).to_be_visible()
+    facts = page.get_by_role("region", name="About the job")
+    facts.get_by_role("link", name="first", exact=True).click()
+    expect(page).to_have_url(f"{site.address}/jobs/team/first")
+    expect(_badge(page, "Complete")).to_be_visible()
+    expect(facts).not_to_contain_text("Cloned from")
+
+    def differs() -> None:
+        table = page.get_by_role("table", name="Compare")
+        expect(table.get_by_role("row")).to_have_count(3)
+        expect(table.get_by_role("row", name="max_restarts 2 1")).to_be_visible()
+        expect(table.get_by_role("row", name="env[0].value new old")).to_be_visible()
+
+    page.go_back()
+    facts.get_by_role("link", name="What differs").click()
+    differs()
+    site.expected = ("status of 404",)  # the page asks whether the original is there
+    site.api("DELETE", "/namespaces/team/jobs/first")
+    page.goto("/jobs/team/first")
+    expect(page.get_by_role("heading", name="Job not found")).to_be_visible()
+    page.goto("/jobs/team/second?tab=spec&view=compare")
+    expect(facts).to_contain_text("first, which was deleted")
+    expect(page.get_by_text("It is compared as it was")).to_be_visible()
+    differs()
+    assert site.axe() == []
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_a_job_that_somebody_else_deletes_stays_on_the_screen(site):
@@ -154,7 +201,7 @@ def test_a_job_that_somebody_else_deletes_stays_on_the_screen(site):
     expect(_log(page, "shortlived")).to_contain_text("still here")
     site.expected = ("status of 404",)
     page.reload()
-    expect(page.get_by_role("heading", name="There is no such job")).to_be_visible()
+    expect(page.get_by_role("heading", name="Job not found")).to_be_visible()
 
 
 def test_hostile_strings_are_text(site):

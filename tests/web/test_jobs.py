@@ -50,13 +50,13 @@ def test_progress_and_loss_move_and_the_reason_is_said_in_words(shared, tmp_path
     expect(mine.get_by_role("progressbar", name="Progress of learns")).to_have_attribute(
         "aria-valuenow", "50"
     )
-    expect(mine.get_by_title("The newest loss")).to_contain_text("0.2")
+    expect(mine.get_by_title("Newest loss")).to_contain_text("0.2")
     expect(mine.locator("svg path[d^='M1']")).to_have_count(1)
     for word in ("PyTorch", "1 × CPU", "ann"):
         expect(mine).to_contain_text(word)
     go.touch()
     expect(mine).to_contain_text("Complete")
-    expect(mine.get_by_title("The newest loss")).to_contain_text("0.1")
+    expect(mine.get_by_title("Newest loss")).to_contain_text("0.1")
     shared.submit(name="learns-not", nodes=1, code={"inline": "raise SystemExit('no data')"})
     expect(row(page, "learns-not")).to_contain_text("no data")
 
@@ -80,7 +80,7 @@ def test_filters_are_links_and_survive_a_reload(shared):
     expect(row(page, "bad-filter")).to_have_count(0)
     expect(row(page, "fine-filter")).to_be_visible()
     page.goto("/jobs?q=nothing-is-called-so")
-    expect(page.get_by_role("heading", name="No job fits the filter")).to_be_visible()
+    expect(page.get_by_role("heading", name="No job matches the filter")).to_be_visible()
 
 
 def test_the_list_is_walked_by_keys(shared):
@@ -180,4 +180,4 @@ def test_nobody_has_a_job_yet_and_one_click_starts_one_that_learns(site):
     (job,) = site.api("GET", "/namespaces/-/jobs")["items"]
     page.goto("/jobs")
     expect(row(page, job["name"])).to_contain_text("Complete", timeout=120_000)
-    expect(row(page, job["name"]).get_by_title("The newest loss")).to_contain_text("0")
+    expect(row(page, job["name"]).get_by_title("Newest loss")).to_contain_text("0")

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -211,6 +212,25 @@ def test_what_does_not_fit_is_told_in_numbers(site):
     expect(page.get_by_text(re.compile("Memory: needs 58.6 TiB, .* free"))).to_be_visible()
 
 
+def test_images_of_earlier_jobs_of_the_namespace_are_offered(site):
+    for name, image in (("first", "x/train:1"), ("second", "x/train:2")):
+        body = a_request(name=name, image=image, nodes=1, suspend=True)
+        site.api("POST", "/namespaces/imaging/jobs", body)
+    page = _open(site)
+    page.get_by_text("Custom", exact=True).last.click()
+    expect(page.get_by_text("No image was used here yet.")).to_be_visible()
+    _field(page, "namespace").fill("imaging")
+    page.get_by_role("button", name="Container image").click()
+    page.get_by_role("option", name="x/train:1").click()
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    _field(page, "name").press_sequentially("letters")
+    expect(page.get_by_role("option", name=re.compile("letters-progress")).first).to_be_attached()
+    assert any(url.endswith("jobs:preview") for url in asked)
+    assert not any(url.endswith("/images") for url in asked)
+    _field(page, "namespace").fill("team")  # nothing of this is kept for the next one
+
+
 def test_a_draft_survives_a_reload_and_is_cleared_when_asked(site):
     page = _open(site)
     _field(page, "name").fill("kept")
@@ -266,7 +286,7 @@ def test_a_clone_begins_as_the_old_job_and_marks_what_differs(site):
     site.api("POST", "/namespaces/team/jobs", request)
     page = _open(site, "/new?from=old&namespace=team")
     expect(page.get_by_role("heading", level=1, name="Clone of old")).to_be_visible()
-    expect(page.get_by_text("Nothing is changed yet")).to_be_visible()
+    expect(page.get_by_text("Nothing changed yet")).to_be_visible()
     _field(page, "max_restarts").fill("2")
     _field(page, "env[0].value").fill("other")
     expect(page.get_by_text("2 fields differ from the original")).to_be_visible()
@@ -283,6 +303,24 @@ def test_a_clone_begins_as_the_old_job_and_marks_what_differs(site):
     assert new["max_restarts"] == 2
     same = {"env", "labels", "code", "resources", "framework"}
     assert {key: new[key] for key in same} == {key: old[key] for key in same}
+    job = site.api("GET", f"/namespaces/team/jobs/{made}")
+    assert job["cloned_from"]["name"] == "old"
+
+
+def test_a_clone_is_made_though_its_original_is_deleted_meanwhile(site):
+    jobs = "/namespaces/meanwhile/jobs"
+    site.submit("meanwhile", name="original", nodes=1)
+    page = _open(site, "/new?from=original&namespace=meanwhile")
+    _field(page, "name").fill("copy")
+    expect(page.get_by_text(FINE)).to_be_visible()
+    site.api("DELETE", f"{jobs}/original")
+    until = time.monotonic() + PATIENCE
+    while site.api("GET", jobs)["items"]:
+        assert time.monotonic() < until
+    site.expected += ("status of 422",)
+    page.get_by_role("button", name="Start the job").click()
+    page.wait_for_url(f"{site.address}/jobs/meanwhile/copy")
+    assert site.api("GET", f"{jobs}/copy")["cloned_from"] is None
 
 
 def test_a_lost_answer_keeps_the_input_and_a_second_try_is_the_same_job(site):

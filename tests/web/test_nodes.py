@@ -36,4 +36,4 @@ def test_a_job_is_seen_on_its_node_while_it_runs(site, tmp_path):
     expect(link).to_have_count(0)
     page.set_viewport_size({"width": 390, "height": 844})
     expect(page.get_by_role("listitem").filter(has_text=node["name"])).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")

@@ -18,7 +18,13 @@ def test_a_runtime_says_what_it_sets(site):
     for words in ("mpi", "runLauncherAsNode=true", "at most 3 times", "BlockingRecreate"):
         expect(whole).to_contain_text(words)
     launcher = page.get_by_role("region", name="Pods “launcher”")
-    for words in ("Before it: ssh-key", "busybox", "horovod/horovod", "emptyDir", "OMPI_ALLOW_RUN"):
+    for words in (
+        "Init container ssh-key",
+        "busybox",
+        "horovod/horovod",
+        "emptyDir",
+        "OMPI_ALLOW_RUN",
+    ):
         expect(launcher).to_contain_text(words)
     manifest = page.get_by_text("kind: ClusterTrainingRuntime")
     expect(manifest).to_be_hidden()

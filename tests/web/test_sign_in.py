@@ -52,7 +52,7 @@ def test_somebody_new_signs_up_and_keeps_the_token(browser, tmp_path):
         expect(page.get_by_role("heading", name="Welcome, user123")).to_be_visible()
         expect(page.get_by_text("user-123")).to_be_visible()
         secret = page.locator("code").inner_text()
-        page.get_by_role("button", name="I have kept it").click()
+        page.get_by_role("button", name="I have saved it").click()
         expect(page.get_by_role("heading", name="No jobs yet")).to_be_visible()
         site.token = secret
         assert site.api("GET", "/whoami")["name"] == "user123"

@@ -5,6 +5,7 @@ type Schemas = components["schemas"];
 
 export type Job = Schemas["Job"];
 export type Phase = Job["phase"];
+export type Original = Schemas["OriginalBody"];
 export type JobPage = Schemas["JobPage"];
 export type JobSpec = Schemas["JobSpec"];
 export type WhoAmI = Schemas["WhoAmI"];

@@ -1,12 +1,13 @@
 /**
  * Words of the page. `const t = useT(); t("jobs.title"); t("jobs.remaining", { time })`, and for numbers of things
- * `t.plural("common.problems", count)`. Keys and placeholders are checked by the compiler, and by `i18n.test.ts`.
+ * `t.plural("common.problems", count)`, with other values `t.plural("jobs.restarts", count, { most })`. Keys and
+ * placeholders are checked by the compiler, and by the tests beside this.
  */
 import { useMemo } from "react";
 import { createStore, remember, remembered, useStore } from "@/store";
 import { en } from "./en";
 import { ko } from "./ko";
-import type { Catalogue, Key, Language, Page, PluralKey, Values } from "./types";
+import type { Catalogue, Key, Language, Page, PluralKey, PluralValues, Values } from "./types";
 
 export const catalogues: Record<Language, Catalogue> = { en, ko };
 /** Each language by its own name. */
@@ -34,11 +35,11 @@ export function currentLanguage(): Language {
   return language.get();
 }
 
-type Given<K extends Key> = keyof Values<K> extends never ? [] : [values: Values<K>];
+type Asked<V> = keyof V extends never ? [] : [values: V];
 
 export interface Translate {
-  <K extends Key>(key: K, ...values: Given<K>): string;
-  plural: (key: PluralKey, count: number) => string;
+  <K extends Key>(key: K, ...values: Asked<Values<K>>): string;
+  plural: <K extends PluralKey>(key: K, count: number, ...values: Asked<PluralValues<K>>) => string;
 }
 
 export function translator(spoken: Language): Translate {
@@ -51,9 +52,9 @@ export function translator(spoken: Language): Translate {
     return found.replace(/\{(\w+)\}/g, (whole, each: string) => String(values[each] ?? whole));
   };
   const translate = ((key, ...values) => text(key, values[0])) as Translate;
-  translate.plural = (key, count) => {
+  translate.plural = (key, count, ...values) => {
     const form = rules.select(count) === "one" ? "one" : "other";
-    return text(`${key}_${form}`, { count: numbers.format(count) });
+    return text(`${key}_${form}`, { ...values[0], count: numbers.format(count) });
   };
   return translate;
 }

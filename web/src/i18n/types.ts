@@ -19,3 +19,8 @@ type TextOf<K extends Key> = K extends `${infer P extends Page}.${infer Name}`
 type Names<T> = T extends `${string}{${infer Name}}${infer Rest}` ? Name | Names<Rest> : never;
 /** The values that a text asks for; none for a text without `{…}`. */
 export type Values<K extends Key> = { [N in Names<TextOf<K>>]: string | number };
+/** The values of a counted text beside its count. */
+export type PluralValues<K extends PluralKey> = Omit<
+  Values<Extract<`${K}_one` | `${K}_other`, Key>>,
+  "count"
+>;

@@ -8,6 +8,7 @@ function aJob(uid: string, fields: Partial<Job> = {}): Job {
   return {
     ...{ name: uid, namespace: "team", uid, owner: "ann", framework: "pytorch", runtime: "r", nodes: 1 },
     ...{ gpus_per_node: 0, engine: "local", phase: "Running", meaning: "", state: "Running", reason: "" },
+    cloned_from: null,
     ...{ message: "", run: 1, attempt: 0, restarts: 0, max_restarts: 0, is_suspended: false },
     ...{ is_deleting: false, is_expired: false, ttl_seconds: null, created_at: `2026-01-0${uid}T00:00:00Z` },
     ...{ started_at: null, finished_at: null, version: 1 },

@@ -107,7 +107,7 @@ export function Meter({
       >
         <span className={cx(styles.meterFill, styles[tone])} style={{ width: `${percent}%` }} />
       </span>
-      <span className={styles.meterText}>{text}</span>
+      {text && <span className={styles.meterText}>{text}</span>}
     </span>
   );
 }

@@ -25,7 +25,7 @@ export const nodes = {
   used: "{what} in use",
   usedOf: "{used} of {all}, {free} free",
   noJobs: "none",
-  others: "of other tenants",
+  others: "other tenants",
   pods_one: "{count} pod",
   pods_other: "{count} pods",
 } as const;

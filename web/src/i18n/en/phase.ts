@@ -16,7 +16,7 @@ export const phase = {
   InitializingMeans: "code, data or settings are being prepared",
   RunningMeans: "the training runs on all nodes",
   RestartingMeans: "something failed; all nodes start again",
-  SuspendedMeans: "stopped on request; resume starts its pods anew",
+  SuspendedMeans: "stopped on request; resuming starts its pods again",
   CompleteMeans: "every node ended with success",
   FailedMeans: "ended without success; it will not be tried again",
   DeletingMeans: "its objects are being removed",

@@ -2,7 +2,7 @@ import type { Texts } from "../types";
 
 export const runtimes: Texts<"runtimes"> = {
   title: "런타임",
-  lead: "런타임은 작업의 파드를 어떻게 만드는지 정합니다. 이미지, 프로세스가 서로를 찾는 방법, 실패했을 때의 동작이 여기에 있습니다. 작업은 런타임 하나를 고르고 필요한 부분만 바꿉니다.",
+  lead: "런타임은 작업의 파드를 만드는 방법을 정합니다. 이미지, 프로세스가 서로를 찾는 방법, 실패했을 때의 동작이 들어 있습니다. 작업은 런타임 하나를 골라 필요한 부분만 바꿉니다.",
   empty: "카탈로그가 비어 있습니다",
   all: "모든 런타임",
   use: "이 런타임으로 새 작업 만들기",
@@ -13,12 +13,13 @@ export const runtimes: Texts<"runtimes"> = {
   policy: "ML 정책",
   noPolicy: "없음: 작업의 명령이 직접 프로세스를 연결합니다",
   restart: "파드가 실패하면",
-  restarts: "모든 파드를 최대 {most}회까지 재시작합니다(작업에서 변경 가능)",
+  restarts_one: "모든 파드를 최대 {count}회까지 재시작합니다(작업에서 변경 가능)",
+  restarts_other: "모든 파드를 최대 {count}회까지 재시작합니다(작업에서 변경 가능)",
   noRestart: "작업에서 재시작을 지정하지 않으면 작업이 실패합니다",
   success: "성공 조건",
   successOf: "{name} 파드가 정상적으로 끝나면 성공",
   pod: "“{name}” 파드",
-  waitsFor: "먼저 준비될 파드",
+  waitsFor: "먼저 시작되는 파드",
   container: "컨테이너 {name}",
   init: "초기화 컨테이너 {name}",
   image: "이미지",
@@ -30,7 +31,7 @@ export const runtimes: Texts<"runtimes"> = {
   volumes: "볼륨",
   ttl: "종료 후",
   noTtl: "작업이 삭제될 때까지 파드가 남습니다",
-  ttlAfter: "종료하고 {time} 뒤에 파드가 삭제됩니다",
+  ttlAfter: "작업이 끝나고 {time} 뒤에 파드가 삭제됩니다",
   none: "없음",
   manifest: "매니페스트(YAML)",
 };

@@ -10,6 +10,8 @@ import { Field, Select } from "@/ui/Field";
 import { EmptyState, Loading } from "@/ui/Layout";
 import { ProblemNote } from "@/ui/ProblemList";
 import { type Column, Table } from "@/ui/Table";
+import { Ago } from "@/ui/Time";
+import { useMedia } from "@/ui/useMedia";
 import styles from "./AdminPage.module.css";
 
 type Row = components["schemas"]["AuditBody"];
@@ -84,11 +86,19 @@ export function AuditSection() {
 function useColumns(): Column<Row>[] {
   const t = useT();
   const { dateTime } = useFormats();
+  const isNarrow = useMedia("(max-width: 48rem)");
   return [
     {
       id: "time",
       header: t("admin.time"),
-      cell: (each) => <time dateTime={each.time}>{dateTime(each.time)}</time>,
+      cell: (each) =>
+        isNarrow ? (
+          <span className={styles.time}>
+            <Ago time={each.time} />
+          </span>
+        ) : (
+          <time dateTime={each.time}>{dateTime(each.time)}</time>
+        ),
     },
     { id: "actor", header: t("admin.actor"), cell: (each) => each.actor },
     { id: "action", header: t("admin.action"), cell: (each) => <code>{each.action}</code> },

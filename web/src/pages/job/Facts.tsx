@@ -1,11 +1,12 @@
 import { Link } from "react-aria-components";
-import type { Job } from "@/api/types";
+import type { Job, Original } from "@/api/types";
 import { useFormats, useT } from "@/i18n/i18n";
 import { to } from "@/router/router";
 import { CopyButton } from "@/ui/CopyButton";
 import { Card } from "@/ui/Layout";
 import { Ago, Duration } from "@/ui/Time";
 import styles from "./JobPage.module.css";
+import { useIsThere } from "./useIsThere";
 
 /** What does not change, or slowly. */
 export function Facts({ job }: { job: Job }) {
@@ -46,6 +47,14 @@ export function Facts({ job }: { job: Job }) {
         <dd>{job.namespace}</dd>
         <dt>{t("jobs.columnOwner")}</dt>
         <dd>{job.owner}</dd>
+        {job.cloned_from && (
+          <>
+            <dt>{t("job.clonedFrom")}</dt>
+            <dd>
+              <ClonedFrom job={job} original={job.cloned_from} />
+            </dd>
+          </>
+        )}
         <dt>{t("job.created")}</dt>
         <dd>
           <Ago time={job.created_at} />
@@ -61,5 +70,23 @@ export function Facts({ job }: { job: Job }) {
         </dd>
       </dl>
     </Card>
+  );
+}
+
+function ClonedFrom({ job, original }: { job: Job; original: Original }) {
+  const t = useT();
+  const isThere = useIsThere(job.namespace, original);
+  const differences = { tab: "spec", view: "compare" };
+  return (
+    <>
+      {isThere === false ? (
+        t("job.originalGone", { name: original.name })
+      ) : (
+        <Link href={to.job(job.namespace, original.name)}>{original.name}</Link>
+      )}
+      <div className={styles.under}>
+        <Link href={to.job(job.namespace, job.name, differences)}>{t("job.whatDiffers")}</Link>
+      </div>
+    </>
   );
 }

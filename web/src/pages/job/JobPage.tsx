@@ -70,7 +70,7 @@ export default function JobPage({ parameters }: PageProps) {
             label: t("job.tabMetrics"),
             content: () => <MetricsTab job={job} attempts={attempts} />,
           },
-          { id: "pods", label: t("job.tabPods"), content: () => <PodsTab job={job} attempts={attempts} /> },
+          { id: "pods", label: t("job.tabPods"), content: () => <PodsTab job={job} /> },
           { id: "events", label: t("job.tabEvents"), content: () => <EventsTab events={events} /> },
           { id: "spec", label: t("job.tabSpec"), content: () => <SpecTab job={job} /> },
           { id: "checkpoints", label: t("job.tabCheckpoints"), content: () => <CheckpointsTab job={job} /> },

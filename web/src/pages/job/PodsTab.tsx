@@ -1,7 +1,7 @@
 import { useEffect } from "react";
 import { Link } from "react-aria-components";
 import { api } from "@/api/client";
-import type { Attempt, Job, Pod } from "@/api/types";
+import type { Job, Pod } from "@/api/types";
 import { useLoad } from "@/api/useLoad";
 import { useFormats, useT } from "@/i18n/i18n";
 import { to } from "@/router/router";
@@ -9,19 +9,20 @@ import { EmptyState, Loading } from "@/ui/Layout";
 import { ProblemNote } from "@/ui/ProblemList";
 import { Badge } from "@/ui/StateBadge";
 import { type Column, Table } from "@/ui/Table";
-import { Ago } from "@/ui/Time";
 import { exitWords, signalOf } from "./exitCodes";
 import styles from "./JobPage.module.css";
 import { ShortMessage } from "./logs/AnsiText";
 
 const LOOKS = {
   Pending: { tone: "warn", icon: "clock" },
+  Initializing: { tone: "info", icon: "gear" },
   Running: { tone: "accent", icon: "play" },
   Succeeded: { tone: "good", icon: "done" },
   Failed: { tone: "bad", icon: "cross" },
 } as const;
 
-export function PodsTab({ job, attempts }: { job: Job; attempts: readonly Attempt[] }) {
+/** What runs where; what is known last stays when the pods are gone. */
+export function PodsTab({ job }: { job: Job }) {
   const t = useT();
   const { number } = useFormats();
   const loaded = useLoad(job.uid, (signal) =>
@@ -43,7 +44,6 @@ export function PodsTab({ job, attempts }: { job: Job; attempts: readonly Attemp
       </EmptyState>
     );
   }
-  const attempt = attempts.find((each) => each.run === job.run && each.attempt === job.attempt);
   const columns: Column<Pod>[] = [
     {
       id: "rank",
@@ -59,6 +59,7 @@ export function PodsTab({ job, attempts }: { job: Job; attempts: readonly Attemp
       header: t("jobs.columnState"),
       cell: (pod) => <PodState pod={pod} />,
     },
+    { id: "place", header: t("job.place"), cell: (pod) => <Place pod={pod} /> },
     {
       id: "name",
       header: t("job.podName"),
@@ -78,18 +79,6 @@ export function PodsTab({ job, attempts }: { job: Job; attempts: readonly Attemp
       isNumber: true,
       isWide: true,
       cell: (pod) => number(pod.attempt + 1),
-    },
-    {
-      id: "started",
-      header: t("job.started"),
-      isWide: true,
-      cell: () => (attempt?.started_at ? <Ago time={attempt.started_at} /> : "–"),
-    },
-    {
-      id: "ended",
-      header: t("job.ended"),
-      isWide: true,
-      cell: () => (attempt?.ended_at ? <Ago time={attempt.ended_at} /> : "–"),
     },
   ];
   return (
@@ -111,6 +100,16 @@ function PodState({ pod }: { pod: Pod }) {
         pod.phase
       )}
       {isWorthTelling && <ShortMessage text={pod.reason} />}
+    </>
+  );
+}
+
+function Place({ pod }: { pod: Pod }) {
+  if (pod.node === null) return <>–</>;
+  return (
+    <>
+      <Link href={to.nodes()}>{pod.node}</Link>
+      {pod.address !== null && <div className={styles.under}>{pod.address}</div>}
     </>
   );
 }

@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
 import { api, request } from "@/api/client";
-import type { Job } from "@/api/types";
+import type { Job, Manifest, Original } from "@/api/types";
 import { useLoad } from "@/api/useLoad";
 import { useT } from "@/i18n/i18n";
 import { OriginYaml } from "@/pages/new/OriginYaml";
@@ -15,8 +15,11 @@ import { UrlTabs } from "@/ui/Tabs";
 import { toYaml } from "@/yaml/yaml";
 import styles from "./SpecTab.module.css";
 import { differences, flat, type Value } from "./specDiff";
+import { useIsThere } from "./useIsThere";
 
 const MANIFEST = "/api/v1/namespaces/{namespace}/jobs/{name}/manifest";
+
+type Spec = Manifest["spec"];
 
 /** What was asked for, what was made of it, and what runs. */
 export function SpecTab({ job }: { job: Job }) {
@@ -38,13 +41,13 @@ export function SpecTab({ job }: { job: Job }) {
           label: t("job.specEffective"),
           content: () => <Effective job={job} objects={data.effective} provenance={data.provenance} />,
         },
-        { id: "compare", label: t("job.specCompare"), content: () => <Compare job={job} spec={data.spec} /> },
+        { id: "compare", label: t("job.specCompare"), content: () => <Compare job={job} manifest={data} /> },
       ]}
     />
   );
 }
 
-function Form({ job, spec }: { job: Job; spec: Record<string, unknown> }) {
+function Form({ job, spec }: { job: Job; spec: Spec }) {
   const t = useT();
   const rows = flat(spec);
   const long = rows.filter((each) => each.text.includes("\n"));
@@ -130,7 +133,8 @@ function Effective({ job, objects, provenance }: EffectiveProps) {
   );
 }
 
-function Compare({ job, spec }: { job: Job; spec: Record<string, unknown> }) {
+/** Side by side with the job it was cloned from, else with one that is chosen. */
+function Compare({ job, manifest }: { job: Job; manifest: Manifest }) {
   const t = useT();
   const { query } = usePlace();
   const chosen = query.get("with") ?? "";
@@ -141,11 +145,17 @@ function Compare({ job, spec }: { job: Job; spec: Record<string, unknown> }) {
       signal,
     }),
   );
-  const names = (list.data?.items ?? []).map((each) => each.name).filter((name) => name !== job.name);
-  const options = [...new Set([...(chosen ? [chosen] : []), ...names])];
   if (list.problem) return <ProblemNote problem={list.problem} onRetry={list.reload} />;
   if (!list.data) return <Loading />;
-  if (options.length === 0) return <EmptyState icon="copy" title={t("job.noOthers")} />;
+  const original = manifest.original && job.cloned_from;
+  const others = list.data.items.filter((each) => each.uid !== job.uid && each.uid !== original?.uid);
+  const names = [...new Set([...(chosen ? [chosen] : []), ...others.map((each) => each.name)])];
+  const first = original
+    ? [{ value: "", label: t("job.theOriginal", { name: original.name }) }]
+    : chosen
+      ? []
+      : [{ value: "", label: t("job.chooseJob") }];
+  if (!original && names.length === 0) return <EmptyState icon="copy" title={t("job.noOthers")} />;
   return (
     <>
       <div className={styles.choose}>
@@ -153,25 +163,51 @@ function Compare({ job, spec }: { job: Job; spec: Record<string, unknown> }) {
           label={t("job.compareWith")}
           help={t("job.compareHelp")}
           value={chosen}
-          options={[
-            ...(chosen ? [] : [{ value: "", label: t("job.chooseJob") }]),
-            ...options.map((name) => ({ value: name, label: name })),
-          ]}
+          options={[...first, ...names.map((name) => ({ value: name, label: name }))]}
           onChange={(value) => setQuery({ with: value })}
         />
       </div>
-      {chosen && <Differences job={job} spec={spec} other={chosen} />}
+      {chosen ? (
+        <WithOther job={job} spec={manifest.spec} other={chosen} />
+      ) : (
+        original &&
+        manifest.original && (
+          <>
+            <GoneNote job={job} original={original} />
+            <Differences job={job} spec={manifest.spec} other={original.name} there={manifest.original} />
+          </>
+        )
+      )}
     </>
   );
 }
 
-function Differences({ job, spec, other }: { job: Job; spec: Record<string, unknown>; other: string }) {
+function GoneNote({ job, original }: { job: Job; original: Original }) {
   const t = useT();
+  const isThere = useIsThere(job.namespace, original);
+  return isThere === false ? (
+    <p className={styles.note}>{t("job.originalKept", { name: original.name })}</p>
+  ) : null;
+}
+
+function WithOther({ job, spec, other }: { job: Job; spec: Spec; other: string }) {
   const { data, problem, reload } = useLoad(`manifest ${job.namespace}/${other}`, (signal) =>
     api.get(MANIFEST, { path: { namespace: job.namespace, name: other }, signal }),
   );
   if (!data) return problem ? <ProblemNote problem={problem} onRetry={reload} /> : <Loading />;
-  const found = differences(spec, data.spec);
+  return <Differences job={job} spec={spec} other={other} there={data.spec} />;
+}
+
+interface DifferencesProps {
+  job: Job;
+  spec: Spec;
+  other: string;
+  there: Spec;
+}
+
+function Differences({ job, spec, other, there }: DifferencesProps) {
+  const t = useT();
+  const found = differences(spec, there);
   if (found.length === 0) return <EmptyState icon="done" title={t("job.noDifference", { other })} />;
   const cell = (text: string | null, className: string | undefined): ReactNode =>
     text === null ? (

@@ -8,6 +8,7 @@ import { Card, Meter } from "@/ui/Layout";
 import { exitWords } from "./exitCodes";
 import styles from "./JobPage.module.css";
 import { Message } from "./logs/AnsiText";
+import { headline } from "./logs/headline";
 import type { LiveJob } from "./useJob";
 
 interface StateProps {
@@ -21,16 +22,18 @@ interface StateProps {
 export function StateCard({ job, explanation, progress, isGone }: StateProps) {
   const t = useT();
   const causes = explanation?.causes ?? [];
+  // The others say all that there is to say.
+  const hasWords = job.phase !== "Complete" && job.phase !== "Suspended" && (job.reason || job.message);
   return (
     <Card title={t("job.state")}>
       <div className={styles.state}>
         <p className={styles.meaning}>{t("job.stateMeans", stateWords(job, t))}</p>
-        {job.reason && job.phase !== "Complete" && (
+        {hasWords && (
           <p className={styles.reason}>
-            <strong>{job.reason}</strong>
+            <strong>{job.reason}</strong> {headline(job.message)}
           </p>
         )}
-        {job.message && job.phase !== "Complete" && (
+        {hasWords && job.message.trim().includes("\n") && (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: who scrolls by keyboard must reach it
           <section ref={toItsEnd} className={styles.message} tabIndex={0} aria-label={t("job.message")}>
             <Message text={job.message} />

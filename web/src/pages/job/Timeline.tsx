@@ -5,6 +5,7 @@ import { cx } from "@/ui/cx";
 import { Card } from "@/ui/Layout";
 import styles from "./JobPage.module.css";
 import { Message } from "./logs/AnsiText";
+import { headline } from "./logs/headline";
 import { type Chapter, type Stretch, told } from "./timeline";
 
 interface TimelineProps {
@@ -59,7 +60,7 @@ function ChapterRow({ chapter, hasRuns, isStill }: { chapter: Chapter; hasRuns: 
       </ol>
       {chapter.failure && (
         <details className={styles.failure}>
-          <summary>{firstLine(chapter.failure)}</summary>
+          <summary>{headline(chapter.failure)}</summary>
           {/* biome-ignore lint/a11y/noNoninteractiveTabindex: who scrolls by keyboard must reach it */}
           <section className={styles.failureText} tabIndex={0} aria-label={t("job.message")}>
             <Message text={chapter.failure} />
@@ -88,9 +89,4 @@ function StretchBar({ stretch, isStill }: { stretch: Stretch; isStill: boolean }
       </span>
     </li>
   );
-}
-
-function firstLine(text: string): string {
-  const line = text.split("\n", 1)[0] ?? "";
-  return line.length > 160 ? `${line.slice(0, 160)}…` : line;
 }

@@ -9,6 +9,7 @@ function aJob(fields: Partial<Job> = {}): Job {
   return {
     ...{ name: "a", namespace: "team", uid: "1", owner: "ann", framework: "pytorch", runtime: "r", nodes: 1 },
     ...{ gpus_per_node: 0, engine: "local", phase: "Running", meaning: "", state: "Running", reason: "" },
+    cloned_from: null,
     ...{ message: "", run: 1, attempt: 0, restarts: 0, max_restarts: 0, is_suspended: false },
     ...{ is_deleting: false, is_expired: false, ttl_seconds: null, created_at: at(0) },
     ...{ started_at: null, finished_at: null, version: 1 },
@@ -60,6 +61,17 @@ describe("told", () => {
         ],
       },
     ]);
+  });
+  it("takes the reason from the engine where the restart was seen late", () => {
+    const events = [
+      event(1, "Running", "was Pending"),
+      event(5, "BackoffLimitExceeded", "rank 1 ended with exit code 1", "local"),
+      event(5, "Restarted", "attempt 1", "local"),
+      event(6, "Restarting", "was Running; Starting: attempt 1 starts"),
+      event(7, "Running", "was Restarting"),
+    ];
+    const found = told(aJob({ attempt: 1 }), events, [attempt(1, 0, 1, 6), attempt(1, 1, 6, null)]);
+    expect(found[0]?.failure).toBe("BackoffLimitExceeded: rank 1 ended with exit code 1");
   });
   it("knows a second run, suspension, and a failure for good", () => {
     const events = [

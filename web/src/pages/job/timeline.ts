@@ -98,6 +98,17 @@ export function told(job: Job, events: readonly JobEvent[], attempts: readonly A
     if (chapter.failure || !next || next.run !== chapter.run) return chapter;
     const begin = next.stretches[0]?.from;
     const why = restarts.find((each) => each.time === begin)?.why ?? "";
-    return { ...chapter, failure: why };
+    // Seen late, when the next attempt had begun already: then the engine has told why.
+    return { ...chapter, failure: /^Starting: /.test(why) ? toldBefore(begin, job, events) : why };
   });
+}
+
+/** The engine's last word before a restart was seen, other than that it restarts. */
+function toldBefore(time: number | undefined, job: Job, events: readonly JobEvent[]): string {
+  const seen = events.findIndex(
+    (each) => each.actor === TELLER && each.reason === "Restarting" && Date.parse(each.time) === time,
+  );
+  const before = events.slice(events.slice(0, seen).findLastIndex((each) => each.actor === TELLER) + 1, seen);
+  const found = before.findLast((each) => each.actor === job.engine && each.reason !== "Restarted");
+  return found ? `${found.reason}: ${found.message}` : "";
 }

@@ -59,7 +59,7 @@ export function useJob(namespace: string, name: string): LiveJob {
         const [explanation, events, metrics] = await Promise.all([
           api.get(`${JOB}/explain`, options),
           allEvents(namespace, name, latest.current.events, controller.signal),
-          api.get(`${JOB}/metrics`, options),
+          api.get(`${JOB}/metrics`, { ...options, query: { points: 1 } }), // progress alone is wanted
         ]);
         const progress = metrics.progress ?? undefined;
         const isSame = latest.current.job?.uid === job.uid;

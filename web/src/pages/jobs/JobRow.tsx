@@ -2,6 +2,7 @@ import { memo } from "react";
 import { Link } from "react-aria-components";
 import type { Job, Progress } from "@/api/types";
 import { useFormats, useT } from "@/i18n/i18n";
+import { headline } from "@/pages/job/logs/headline";
 import { to } from "@/router/router";
 import { cx } from "@/ui/cx";
 import { Icon } from "@/ui/Icon";
@@ -39,7 +40,9 @@ export const JobRow = memo(function JobRow({ job, told, top, place, ...rest }: R
   const { isSelected, isCursor, isSelectable, hasNamespace, onSelect, onFocus } = rest;
   const t = useT();
   const trend = useTrend(job);
-  const reason = job.message || t(`phase.${job.phase}Means`);
+  // What the phase says itself is said in the reader's language.
+  const isPlain = job.phase === "Complete" || job.phase === "Suspended";
+  const reason = (!isPlain && headline(job.message)) || t(`phase.${job.phase}Means`);
   return (
     <div
       role="row"
@@ -90,7 +93,7 @@ export const JobRow = memo(function JobRow({ job, told, top, place, ...rest }: R
       <span role="cell" className={styles.loss}>
         <Loss values={trend?.loss ?? []} />
       </span>
-      <span role="cell" className={cx(styles.wide, styles.number)}>
+      <span role="cell" className={styles.wide}>
         <Attempt job={job} />
       </span>
       <span role="cell" className={cx(styles.wide, styles.cut)} title={job.owner}>
@@ -153,11 +156,10 @@ function Attempt({ job }: { job: Job }) {
   const { number } = useFormats();
   const attempt = number(job.attempt + 1);
   if (job.restarts === 0) return <>{attempt}</>;
-  const restarts = number(job.restarts);
   return (
     <span
       className={styles.restarted}
-      title={t("jobs.restartsOf", { restarts, most: number(job.max_restarts) })}
+      title={t.plural("jobs.restarts", job.restarts, { most: number(job.max_restarts) })}
     >
       <Icon name="restart" size={13} /> {attempt}
     </span>

@@ -99,9 +99,7 @@ export function JobTable({ jobs, progress, selection, cursor, hasMore, hasNamesp
           <span role="columnheader">{t("jobs.columnSize")}</span>
           <span role="columnheader">{t("jobs.columnProgress")}</span>
           <span role="columnheader">{t("jobs.columnLoss")}</span>
-          <span role="columnheader" className={styles.number}>
-            {t("jobs.columnAttempt")}
-          </span>
+          <span role="columnheader">{t("jobs.columnAttempt")}</span>
           <span role="columnheader">{t("jobs.columnOwner")}</span>
           <span role="columnheader" className={styles.number}>
             {t("jobs.columnAge")}

@@ -77,10 +77,17 @@ export function JobForm({ offers, original, wanted }: JobFormProps) {
       // One key for one content, however often it is sent: a second press, or a retry after a lost answer, is the same job.
       if (sent.current.content !== content) sent.current = { content, key: newKey() };
       keep();
-      return api.post("/api/v1/namespaces/{namespace}/jobs", {
-        path: { namespace },
-        body: body as unknown as JobSpec,
-        idempotencyKey: sent.current.key,
+      const post = (from: string) =>
+        api.post("/api/v1/namespaces/{namespace}/jobs", {
+          path: { namespace },
+          query: { cloned_from: from },
+          body: body as unknown as JobSpec,
+          idempotencyKey: sent.current.key,
+        });
+      return post(original?.namespace === namespace ? original.name : "").catch((error: unknown) => {
+        // The original may be deleted while the form is filled: the job is wanted all the same.
+        if (asProblem(error).errors.every((each) => each.path !== "cloned_from")) throw error;
+        return post("");
       });
     },
     () => {
@@ -102,7 +109,7 @@ export function JobForm({ offers, original, wanted }: JobFormProps) {
     [set, beginning],
   );
   const findings = problem && problem.errors.length > 0 ? problem.errors : plan.findings;
-  const context = { form, set, findings, offers, changed, reset, beginning, hasTried };
+  const context = { namespace, form, set, findings, offers, changed, reset, beginning, hasTried };
   const own = Object.keys(who.roles)
     .filter((each) => may(who, "member", each))
     .sort();

@@ -4,6 +4,7 @@ import { api } from "@/api/client";
 import type { JobSpec } from "@/api/types";
 import { useLoad } from "@/api/useLoad";
 import { useFormats, useT } from "@/i18n/i18n";
+import { useEvery } from "@/live/useEvery";
 import { useWho } from "@/session/session";
 import { CopyButton } from "@/ui/CopyButton";
 import { Select } from "@/ui/Field";
@@ -17,6 +18,7 @@ import type { JobBody } from "./form";
 import styles from "./NewJobPage.module.css";
 import { OriginYaml } from "./OriginYaml";
 import { jumpTo } from "./places";
+import { QuotaCard } from "./QuotaCard";
 import type { Plan } from "./usePreview";
 
 interface PlanPanelProps {
@@ -30,7 +32,12 @@ export function PlanPanel({ plan, namespace, body }: PlanPanelProps) {
   return (
     <aside className={styles.plan} aria-label={t("newJob.plan")}>
       <Problems plan={plan} />
-      {plan.preview && plan.preview.objects.length > 0 && <Fits objects={plan.preview.objects} />}
+      {plan.preview && plan.preview.objects.length > 0 && (
+        <>
+          <Fits objects={plan.preview.objects} />
+          <QuotaCard namespace={namespace} objects={plan.preview.objects} />
+        </>
+      )}
       <Card>
         <UrlTabs
           label={t("newJob.plan")}
@@ -58,16 +65,19 @@ function Problems({ plan }: { plan: Plan }) {
   const warnings = findings.length - errors;
   const words = isWaiting
     ? t("newJob.checking")
-    : [
-        errors > 0 ? t.plural("newJob.errors", errors) : "",
-        warnings > 0 ? t.plural("newJob.warnings", warnings) : "",
-      ]
-        .filter(Boolean)
-        .join(", ") || (problem ? "" : t("newJob.noProblems"));
+    : errors > 0
+      ? t.plural("newJob.errors", errors)
+      : warnings > 0
+        ? t.plural("newJob.warnings", warnings)
+        : problem
+          ? ""
+          : t("newJob.noProblems");
+  const tone = errors > 0 ? styles.bad : isWaiting ? styles.quiet : warnings > 0 ? styles.warn : styles.good;
+  const icon = errors > 0 ? "cross" : warnings > 0 ? "alert" : "done";
   return (
     <section className={styles.problems} id={PROBLEMS} aria-label={t("newJob.problemsTitle")} tabIndex={-1}>
-      <p role="status" className={errors > 0 ? styles.bad : isWaiting ? styles.quiet : styles.good}>
-        {!isWaiting && !problem && <Icon name={errors > 0 ? "cross" : "done"} />}
+      <p role="status" className={tone}>
+        {!isWaiting && !problem && <Icon name={icon} />}
         {words}
       </p>
       {problem && <ProblemNote problem={problem} />}
@@ -78,14 +88,12 @@ function Problems({ plan }: { plan: Plan }) {
 
 /** Others begin and end jobs meanwhile. */
 const NODES_MS = 15_000;
+const MOST_PLACES = 12;
 
 function Fits({ objects }: { objects: readonly Record<string, unknown>[] }) {
   const t = useT();
   const { data, problem, reload } = useLoad("nodes", (signal) => api.get("/api/v1/nodes", { signal }));
-  useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === "visible" && reload(), NODES_MS);
-    return () => clearInterval(timer);
-  }, [reload]);
+  useEvery(NODES_MS, reload);
   if (problem) {
     const isUnable = problem.ability === "nodes" || problem.code === "unsupported";
     return (
@@ -101,6 +109,9 @@ function Fits({ objects }: { objects: readonly Record<string, unknown>[] }) {
   if (!data) return <Loading />;
   const groups = podGroups(objects);
   const fit = fitOf(groups, data.items);
+  // Where all fit, the others do not matter; else each says what it lacks.
+  const told = fit.placed >= fit.wanted ? fit.places.filter((place) => place.pods > 0) : fit.places;
+  const shown = told.slice(0, MOST_PLACES);
   const isTooLarge = groups.some((group) =>
     data.items.every(
       ({ capacity }) =>
@@ -111,7 +122,7 @@ function Fits({ objects }: { objects: readonly Record<string, unknown>[] }) {
     <Card title={t("newJob.fits")}>
       <FitWords fit={fit} isTooLarge={isTooLarge} />
       <ul className={styles.places}>
-        {fit.places.map((place) => (
+        {shown.map((place) => (
           <li key={place.node}>
             <span className={styles.placeName}>
               <Icon name="node" size={14} /> {place.node}
@@ -136,6 +147,9 @@ function Fits({ objects }: { objects: readonly Record<string, unknown>[] }) {
           </li>
         ))}
       </ul>
+      {told.length > shown.length && (
+        <p className={styles.hint}>{t.plural("newJob.morePlaces", told.length - shown.length)}</p>
+      )}
       <p className={styles.hint}>{t("newJob.fitsNote")}</p>
     </Card>
   );
@@ -147,7 +161,7 @@ function FitWords({ fit, isTooLarge }: { fit: Fit; isTooLarge: boolean }) {
   if (placed >= wanted) {
     return (
       <p className={styles.good}>
-        <Icon name="done" /> {t("newJob.fitsAll", { wanted })}
+        <Icon name="done" /> {t.plural("newJob.fitsAll", wanted)}
       </p>
     );
   }

@@ -8,6 +8,7 @@ import { Choice } from "@/ui/Choice";
 import { Field, Select } from "@/ui/Field";
 import { Card } from "@/ui/Layout";
 import { SliderField } from "@/ui/SliderField";
+import { useSettled } from "@/ui/useSettled";
 import { TextInput, Tracked, useForm } from "./context";
 import { CUSTOM, type Form, type FormKey, type Framework, presetOf, presetToForm } from "./form";
 import styles from "./NewJobPage.module.css";
@@ -198,7 +199,7 @@ export function ResourcesCard() {
           open={Boolean(form.cpuRequest || form.memoryRequest || form.sharedMemory)}
         >
           <summary>{t("newJob.requests")}</summary>
-          <div className={styles.triple}>
+          <div className={styles.pair}>
             <TextInput
               of="cpuRequest"
               path="resources.cpu.request"
@@ -310,12 +311,24 @@ export function usedImages(): string[] {
   }
 }
 
+/** Those used from this browser, then those of the namespace's earlier jobs. */
+function useKnownImages(): string[] {
+  const namespace = useSettled(useForm().namespace);
+  const [own] = useState(usedImages);
+  const { data } = useLoad(`images ${namespace}`, async (signal) =>
+    namespace === ""
+      ? null
+      : api.get("/api/v1/namespaces/{namespace}/images", { path: { namespace }, signal }),
+  );
+  return [...new Set([...own, ...(data?.items ?? [])])];
+}
+
 type ImageKind = "built-in" | "custom" | "by-name";
 
 export function ImageCard() {
   const t = useT();
   const { form, set, findings, offers } = useForm();
-  const [used] = useState(usedImages);
+  const used = useKnownImages();
   const [kind, setKind] = useState<ImageKind>(
     form.image === "" ? "built-in" : used.includes(form.image) ? "custom" : "by-name",
   );

@@ -13,6 +13,8 @@ import { fieldId, problemAt } from "./places";
 export type Offers = components["schemas"]["Offers"];
 
 export interface FormContext {
+  /** Where the job will be. */
+  namespace: string;
   form: Form;
   set: (changes: Partial<Form>) => void;
   findings: readonly Finding[];

@@ -33,14 +33,22 @@ type Loose = Record<string, unknown>;
 
 /** The groups of pods in the JobSet of a preview. */
 export function podGroups(objects: readonly Loose[]): PodGroup[] {
-  const jobs = at(objects[0], "spec", "replicatedJobs");
-  if (!Array.isArray(jobs)) return [];
-  return jobs.map((job: Loose) => {
+  return podSpecs(objects).map(({ name, count, pod }) => ({ name, count, ...needs(pod) }));
+}
+
+/** The same with the pod of each as it is. */
+export function podSpecs(
+  objects: readonly Loose[],
+): { name: string; count: number; pod: Loose | undefined }[] {
+  return list(at(objects[0], "spec", "replicatedJobs")).map((job) => {
     const template = at(job, "template", "spec") as Loose | undefined;
-    const pod = at(template, "template", "spec") as Loose | undefined;
     const replicas = Number(job.replicas ?? 1);
     const parallel = Number(template?.parallelism ?? template?.completions ?? 1);
-    return { name: String(job.name ?? ""), count: replicas * parallel, ...needs(pod) };
+    return {
+      name: String(job.name ?? ""),
+      count: replicas * parallel,
+      pod: at(template, "template", "spec") as Loose | undefined,
+    };
   });
 }
 
@@ -95,7 +103,9 @@ export function fitOf(groups: readonly PodGroup[], nodes: readonly Node[]): Fit 
   const order = [...groups].sort((a, b) => b.gpus - a.gpus || b.cpu - a.cpu || b.memory - a.memory);
   for (const group of order) {
     for (let left = group.count; left > 0; left--) {
-      const target = places.find(({ node, free }) => node.ready && shortages(group, free, node).length === 0);
+      const target = places.find(
+        ({ node, free }) => isOpen(node) && shortages(group, free, node).length === 0,
+      );
       if (!target) break;
       target.free = {
         cpu: target.free.cpu - group.cpu,
@@ -111,6 +121,11 @@ export function fitOf(groups: readonly PodGroup[], nodes: readonly Node[]): Fit 
     if (largest) each.place.shortages = shortages(largest, each.free, each.node);
   }
   return { wanted, placed, places: places.map((each) => each.place) };
+}
+
+/** A node that is cordoned is ready, and takes nothing. */
+function isOpen(node: Node): boolean {
+  return node.ready && !node.remarks.includes("unschedulable");
 }
 
 const SLACK = 1e-9; // sums of fractions of cores

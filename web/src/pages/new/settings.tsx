@@ -1,6 +1,6 @@
 /** Variables, volumes, the end of the job, and what is rarely needed. */
 import { useState } from "react";
-import { useT } from "@/i18n/i18n";
+import { useFormats, useT } from "@/i18n/i18n";
 import { Field, Select, SetsPath } from "@/ui/Field";
 import { Card } from "@/ui/Layout";
 import { Tick } from "@/ui/Tick";
@@ -229,10 +229,11 @@ function VolumeSource({ row, change, at }: VolumeSourceProps) {
 
 export function LifeCard() {
   const t = useT();
+  const { duration } = useFormats();
   const { offers } = useForm();
   return (
     <Card title={t("newJob.sectionLife")}>
-      <div className={styles.triple}>
+      <div className={styles.pair}>
         <TextInput
           of="maxRestarts"
           path="max_restarts"
@@ -244,7 +245,7 @@ export function LifeCard() {
           of="ttlSeconds"
           path="ttl_seconds"
           label={t("newJob.ttlSeconds")}
-          help={t("newJob.ttlSecondsHelp", { seconds: offers.default_ttl_seconds })}
+          help={t("newJob.ttlSecondsHelp", { time: duration(offers.default_ttl_seconds) })}
           sets="metadata.annotations"
         />
         <TextInput

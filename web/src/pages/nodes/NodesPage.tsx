@@ -4,6 +4,7 @@ import { api } from "@/api/client";
 import { useLoad } from "@/api/useLoad";
 import { useFormats, useT } from "@/i18n/i18n";
 import { useJobNews } from "@/live/jobFeed";
+import { useEvery } from "@/live/useEvery";
 import { to } from "@/router/router";
 import { useNamespace } from "@/session/session";
 import { EmptyState, Loading, Meter, PageHeader } from "@/ui/Layout";
@@ -51,17 +52,21 @@ function useFresh(reload: () => void): void {
   const [namespace] = useNamespace();
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
   useJobNews(namespace, (news) => {
-    if (!news.some((each) => each.kind === "changed" || each.kind === "removed")) return;
-    clearTimeout(timer.current);
-    timer.current = setTimeout(reload, AFTER_NEWS_MS);
+    if (news.every((each) => each.kind === "progress")) return;
+    // Not put off by the next news: where something always happens, nothing would be read.
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      reload();
+    }, AFTER_NEWS_MS);
   });
-  useEffect(() => {
-    const every = setInterval(() => document.visibilityState === "visible" && reload(), EVERY_MS);
-    return () => {
-      clearInterval(every);
+  useEffect(
+    () => () => {
       clearTimeout(timer.current);
-    };
-  }, [reload]);
+      timer.current = undefined;
+    },
+    [],
+  );
+  useEvery(EVERY_MS, reload);
 }
 
 function Summary({ nodes }: { nodes: readonly Node[] }) {
@@ -69,8 +74,10 @@ function Summary({ nodes }: { nodes: readonly Node[] }) {
   const ready = nodes.filter((node) => node.ready);
   return (
     <section className={styles.summary} aria-label={t("nodes.summary")}>
-      <h2>{t.plural("nodes.count", nodes.length)}</h2>
-      {ready.length < nodes.length && <p>{t.plural("nodes.notReadyCount", nodes.length - ready.length)}</p>}
+      <div>
+        <h2>{t.plural("nodes.count", nodes.length)}</h2>
+        {ready.length < nodes.length && <p>{t.plural("nodes.notReadyCount", nodes.length - ready.length)}</p>}
+      </div>
       <Use used={total(ready, (node) => node.used)} capacity={total(ready, (node) => node.capacity)} />
     </section>
   );

@@ -11,6 +11,6 @@ describe("nodes", () => {
   });
   it("have nothing to fill without capacity", () => {
     expect(share(0, 0)).toBe(0);
-    expect([0.5, 0.9, 1].map(toneOf)).toEqual(["accent", "warn", "bad"]);
+    expect([0.5, 0.9, 1].map(toneOf)).toEqual(["accent", "accent", "warn"]);
   });
 });

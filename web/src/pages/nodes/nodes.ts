@@ -20,6 +20,7 @@ export function share(used: number, capacity: number): number {
   return capacity > 0 ? used / capacity : 0;
 }
 
-export function toneOf(fraction: number): "accent" | "warn" | "bad" {
-  return fraction >= 0.995 ? "bad" : fraction >= 0.85 ? "warn" : "accent";
+/** Full is no fault: it is what nodes are for. */
+export function toneOf(fraction: number): "accent" | "warn" {
+  return fraction >= 0.95 ? "warn" : "accent";
 }

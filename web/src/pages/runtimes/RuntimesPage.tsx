@@ -114,7 +114,7 @@ function Details({ runtime, manifest }: { runtime: Runtime; manifest: unknown })
           <dt>{t("runtimes.restart")}</dt>
           <dd>
             {facts.maxRestarts > 0
-              ? t("runtimes.restarts", { most: number(facts.maxRestarts) })
+              ? t.plural("runtimes.restarts", facts.maxRestarts)
               : t("runtimes.noRestart")}
             {facts.restartStrategy && (
               <>

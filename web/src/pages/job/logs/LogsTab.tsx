@@ -104,9 +104,7 @@ function NoLines({ job }: { job: Job }) {
 function Choices({ job, choice, reader }: { job: Job; choice: Choice; reader: LogReader }) {
   const t = useT();
   const { number } = useFormats();
-  const run = Number(choice.run);
-  const newest =
-    run === job.run ? job.attempt : Math.max(0, ...reader.book.headings.map((each) => each.attempt));
+  const newest = newestOf(job, choice, reader);
   const ranks = known(
     Array.from({ length: job.nodes + (job.framework === "horovod" ? 1 : 0) }, (_, rank) => rank),
     [...reader.book.ranks, ...(choice.rank ? [Number(choice.rank)] : [])],
@@ -171,6 +169,12 @@ function Choices({ job, choice, reader }: { job: Job; choice: Choice; reader: Lo
       )}
     </>
   );
+}
+
+/** The newest attempt of the run that is shown. */
+function newestOf(job: Job, choice: Choice, { book }: LogReader): number {
+  if (Number(choice.run) === job.run) return job.attempt;
+  return Math.max(0, ...book.headings.map((each) => each.attempt));
 }
 
 const known = (counted: number[], others: readonly number[]) =>
@@ -297,25 +301,31 @@ function Search({ search }: { search: Searching }) {
   );
 }
 
-/** A token cannot be in a link: then the file is fetched and handed to the browser. */
+/** What is shown, as a file: one attempt, or all of them one after the other. */
 function Download({ job, choice, reader }: { job: Job; choice: Choice; reader: LogReader }) {
   const t = useT();
   const who = useWho();
   const [isBusy, setIsBusy] = useState(false);
-  const newest = Math.max(job.attempt, ...reader.book.headings.map((each) => each.attempt));
-  const attempt = choice.attempt || String(Number(choice.run) === job.run ? newest : 0);
-  const rank = choice.rank === "" ? "all" : choice.rank;
-  const file = `${job.name}-${choice.run}-${Number(attempt) + 1}-${rank}.log`;
-  const address = addressOf(
-    "/api/v1/namespaces/{namespace}/jobs/{name}/logs",
-    { namespace: job.namespace, name: job.name },
-    { ...choice, attempt, format: "text" },
-  );
-  const label = t("job.downloadAttempt", { attempt: Number(attempt) + 1 });
+  const attempts = choice.attempt
+    ? [Number(choice.attempt)]
+    : Array.from({ length: newestOf(job, choice, reader) + 1 }, (_, attempt) => attempt);
+  const [only] = attempts.length === 1 ? attempts : [];
+  const file = fileName(job, choice);
+  const addressOfOne = (attempt: number) =>
+    addressOf(
+      "/api/v1/namespaces/{namespace}/jobs/{name}/logs",
+      { namespace: job.namespace, name: job.name },
+      { ...choice, attempt: String(attempt), format: "text" },
+    );
   const fetchFile = async () => {
     setIsBusy(true);
     try {
-      const url = URL.createObjectURL(await (await request(address)).blob());
+      const parts: (Blob | string)[] = [];
+      for (const attempt of attempts) {
+        if (only === undefined) parts.push(`=== ${t("job.attemptNumber", { attempt: attempt + 1 })} ===\n`);
+        parts.push(await (await request(addressOfOne(attempt))).blob());
+      }
+      const url = URL.createObjectURL(new Blob(parts, { type: "text/plain" }));
       give(url, file);
       setTimeout(() => URL.revokeObjectURL(url), 60_000);
     } catch (error) {
@@ -324,12 +334,33 @@ function Download({ job, choice, reader }: { job: Job; choice: Choice; reader: L
       setIsBusy(false);
     }
   };
-  const onPress = who.authentication === "off" ? () => give(address, file) : fetchFile;
+  // A token cannot be in a link: then the file is fetched and handed to the browser.
+  const isLink = who.authentication === "off" && only !== undefined;
   return (
-    <Button isSmall icon="download" isDisabled={isBusy} onPress={onPress}>
-      {label}
+    <Button
+      isSmall
+      icon="download"
+      isDisabled={isBusy}
+      onPress={isLink ? () => give(addressOfOne(only), file) : fetchFile}
+    >
+      {choice.attempt
+        ? t("job.downloadAttempt", { attempt: Number(choice.attempt) + 1 })
+        : only === undefined
+          ? t("job.downloadAll")
+          : t("job.download")}
     </Button>
   );
+}
+
+function fileName(job: Job, { run, attempt, rank }: Choice): string {
+  return [
+    job.name,
+    ...(run === "1" ? [] : [`run-${run}`]),
+    ...(attempt ? [`attempt-${Number(attempt) + 1}`] : []),
+    ...(rank ? [`rank-${rank}`] : []),
+  ]
+    .join("-")
+    .concat(".log");
 }
 
 function give(address: string, file: string): void {

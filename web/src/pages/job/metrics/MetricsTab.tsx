@@ -1,37 +1,36 @@
-import { useEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { api } from "@/api/client";
 import type { Attempt, Job } from "@/api/types";
 import { useLoad } from "@/api/useLoad";
 import { useFormats, useT } from "@/i18n/i18n";
 import { setQuery, usePlace } from "@/router/router";
-import { Select } from "@/ui/Field";
-import { Card, EmptyState, Loading } from "@/ui/Layout";
+import { type Option, Select } from "@/ui/Field";
+import { EmptyState, Loading } from "@/ui/Layout";
 import { ProblemNote } from "@/ui/ProblemList";
-import { Table } from "@/ui/Table";
 import { Toggle } from "@/ui/Toggle";
 import styles from "./MetricsTab.module.css";
-import { Plot } from "./Plot";
-import { type Axis, align, byAttempt, inOrder, type Point, sample } from "./series";
+import { SeriesCard } from "./SeriesCard";
+import { type Axis, inOrder, linesOf, type RankChoice, rankChoice } from "./series";
 
 const EVERY_MS = 2000;
-const TABLE_ROWS = 50;
 const SMOOTHING = ["0", "0.6", "0.9", "0.97"] as const;
 
 export function MetricsTab({ job, attempts }: { job: Job; attempts: readonly Attempt[] }) {
   const t = useT();
-  const { number } = useFormats();
   const { query } = usePlace();
   const run = Number(query.get("run")) || job.run;
   const axis: Axis = query.get("x") === "time" ? "time" : "step";
   const isLog = query.get("scale") === "log";
-  const weight = query.get("smooth") ?? "0";
-  const loaded = useLoad(JSON.stringify([job.uid, run]), (signal) =>
-    api.get("/api/v1/namespaces/{namespace}/jobs/{name}/metrics", {
+  const weight = Number(query.get("smooth")) || 0;
+  const choice = rankChoice(query.get("ranks"));
+  const loaded = useLoad(JSON.stringify([job.uid, run, choice]), async (signal) => {
+    const found = await api.get("/api/v1/namespaces/{namespace}/jobs/{name}/metrics", {
       path: { namespace: job.namespace, name: job.name },
-      query: { run },
+      query: { run, rank: choice === "each" ? "all" : choice },
       signal,
-    }),
-  );
+    });
+    return { ...found, choice, uid: job.uid };
+  });
   useRefresh(job, loaded.reload);
   const theme = useTheme();
   const starts = useMemo(
@@ -41,68 +40,35 @@ export function MetricsTab({ job, attempts }: { job: Job; attempts: readonly Att
         .map((each) => ({ attempt: each.attempt, time: Date.parse(each.started_at ?? "") / 1000 })),
     [attempts, run],
   );
-  const series = loaded.data?.series ?? {};
-  const names = inOrder(Object.keys(series));
+  // What was shown stays until what was chosen is here, and with it the control that has the focus.
+  const kept = useRef(loaded.data);
+  if (loaded.data) kept.current = loaded.data;
+  const data = kept.current?.uid === job.uid && kept.current.run === run ? kept.current : undefined;
+  const lines = useMemo(() => (data ? linesOf(data, data.choice) : new Map()), [data]);
   if (loaded.problem && !loaded.data) return <ProblemNote problem={loaded.problem} onRetry={loaded.reload} />;
-  if (!loaded.data) return <Loading />;
-  if (names.length === 0) {
-    return (
-      <EmptyState icon="chart" title={t("job.noMetrics")}>
-        {t("job.noMetricsHelp")}
-      </EmptyState>
-    );
-  }
+  if (!data) return <Loading />;
+  const hasSeveral = data.ranks.length > 1;
+  if (lines.size === 0 && job.run === 1 && !hasSeveral && choice === "mean") return <NoNumbers />;
   return (
     <>
       <div className={styles.bar}>
-        {job.run > 1 && (
-          <Select
-            label={t("job.run")}
-            isLabelHidden
-            value={String(run)}
-            options={Array.from({ length: job.run }, (_, index) => ({
-              value: String(index + 1),
-              label: t("job.runNumber", { run: number(index + 1) }),
-            }))}
-            onChange={(value) => setQuery({ run: value === String(job.run) ? null : value })}
-          />
-        )}
-        <Select
-          label={t("job.axis")}
-          isLabelHidden
-          value={axis}
-          options={[
-            { value: "step", label: t("job.axisStep") },
-            { value: "time", label: t("job.axisTime") },
-          ]}
-          onChange={(value) => setQuery({ x: value === "step" ? null : value })}
-        />
-        <Select
-          label={t("job.smoothing")}
-          isLabelHidden
-          value={SMOOTHING.find((each) => each === weight) ?? "0"}
-          options={SMOOTHING.map((each) => ({
-            value: each,
-            label:
-              each === "0" ? t("job.smoothingOff") : t("job.smoothingBy", { weight: number(Number(each)) }),
-          }))}
-          onChange={(value) => setQuery({ smooth: value === "0" ? null : value })}
-        />
+        <Choices job={job} run={run} ranks={data.ranks} choice={choice} axis={axis} weight={weight} />
         <Toggle isOn={isLog} onChange={(isOn) => setQuery({ scale: isOn ? "log" : null })}>
           {t("job.logScale")}
         </Toggle>
         <span className={styles.hint}>{t("job.plotHint")}</span>
       </div>
+      {lines.size === 0 && (isOneRank(choice) ? <NoNumbersOfRank /> : <NoNumbers />)}
       <div className={styles.grid}>
-        {names.map((name) => (
-          <Series
+        {inOrder([...lines.keys()]).map((name) => (
+          <SeriesCard
             key={name}
             name={name}
-            points={series[name] ?? []}
+            lines={lines.get(name) ?? []}
             starts={starts}
             axis={axis}
             isLog={isLog}
-            weight={Number(weight) || 0}
+            weight={weight}
             theme={theme}
           />
         ))}
@@ -111,68 +77,91 @@ export function MetricsTab({ job, attempts }: { job: Job; attempts: readonly Att
   );
 }
 
-interface SeriesProps {
-  name: string;
-  points: readonly Point[];
-  starts: readonly { attempt: number; time: number }[];
-  axis: Axis;
-  isLog: boolean;
-  weight: number;
-  theme: string;
+function NoNumbers() {
+  const t = useT();
+  return (
+    <EmptyState icon="chart" title={t("job.noMetrics")}>
+      {t("job.noMetricsHelp")}
+    </EmptyState>
+  );
 }
 
-function Series({ name, points, starts, axis, isLog, weight, theme }: SeriesProps) {
+function NoNumbersOfRank() {
   const t = useT();
-  const { number, dateTime } = useFormats();
-  const parts = useMemo(() => byAttempt(points, starts), [points, starts]);
-  const data = useMemo(() => align(parts, axis, { isLog, weight }), [parts, axis, isLog, weight]);
-  const last = points.at(-1);
-  const short = (value: number) => number(value, { maximumSignificantDigits: 5 });
-  const label = [
-    t("job.plotLabel", {
-      name,
-      count: number(points.length),
-      first: short(points[0]?.[2] ?? 0),
-      last: short(last?.[2] ?? 0),
-    }),
-    ...parts
-      .slice(1)
-      .map((part) =>
-        t("job.plotAttempt", { attempt: number(part.attempt + 1), step: number(part.points[0]?.[0] ?? 0) }),
-      ),
-  ].join(" ");
-  const rows = sample(
-    parts.flatMap((part) => part.points.map((point) => ({ attempt: part.attempt, point }))),
-    TABLE_ROWS,
-  );
-  const now = last && (
-    <span className={styles.last}>
-      {t("job.lastValue", { value: short(last[2]), step: number(last[0]) })}
-    </span>
-  );
   return (
-    <Card title={name} actions={now}>
-      <Plot data={data} axis={axis} isLog={isLog} label={label} theme={theme} />
-      <details className={styles.table}>
-        <summary>{t("job.asTable")}</summary>
-        <Table
-          label={name}
-          keyOf={(row) => `${row.attempt} ${row.point.join(" ")}`}
-          rows={rows}
-          columns={[
-            { id: "step", header: t("job.axisStep"), isNumber: true, cell: (row) => number(row.point[0]) },
-            { id: "value", header: t("job.value"), isNumber: true, cell: (row) => short(row.point[2]) },
-            {
-              id: "attempt",
-              header: t("job.attempt"),
-              isNumber: true,
-              cell: (row) => number(row.attempt + 1),
-            },
-            { id: "time", header: t("job.time"), isWide: true, cell: (row) => dateTime(row.point[1] * 1000) },
-          ]}
+    <EmptyState icon="chart" title={t("job.noRankMetrics")}>
+      {t("job.noRankMetricsHelp")}
+    </EmptyState>
+  );
+}
+
+const isOneRank = (choice: RankChoice) => choice !== "mean" && choice !== "each";
+
+interface ChoicesProps {
+  job: Job;
+  run: number;
+  ranks: readonly number[];
+  choice: RankChoice;
+  axis: Axis;
+  weight: number;
+}
+
+function Choices({ job, run, ranks, choice, axis, weight }: ChoicesProps) {
+  const t = useT();
+  const { number } = useFormats();
+  const known = ranks.map(String);
+  // A link may name a rank that has no numbers: it is chosen all the same, and can be left.
+  if (isOneRank(choice) && !known.includes(choice)) known.push(choice);
+  const ofRanks: Option[] = [
+    { value: "mean", label: t.plural("job.meanOfRanks", ranks.length) },
+    { value: "each", label: t("job.eachRank") },
+    ...known.map((rank) => ({ value: rank, label: t("job.rankNumber", { rank: number(Number(rank)) }) })),
+  ];
+  return (
+    <>
+      {job.run > 1 && (
+        <Select
+          label={t("job.run")}
+          isLabelHidden
+          value={String(run)}
+          options={Array.from({ length: job.run }, (_, index) => ({
+            value: String(index + 1),
+            label: t("job.runNumber", { run: number(index + 1) }),
+          }))}
+          onChange={(value) => setQuery({ run: value === String(job.run) ? null : value })}
         />
-      </details>
-    </Card>
+      )}
+      {(ranks.length > 1 || choice !== "mean") && (
+        <Select
+          label={t("job.ranksShown")}
+          isLabelHidden
+          value={choice}
+          options={ofRanks}
+          onChange={(value) => setQuery({ ranks: value === "mean" ? null : value })}
+        />
+      )}
+      <Select
+        label={t("job.axis")}
+        isLabelHidden
+        value={axis}
+        options={[
+          { value: "step", label: t("job.axisStep") },
+          { value: "time", label: t("job.axisTime") },
+        ]}
+        onChange={(value) => setQuery({ x: value === "step" ? null : value })}
+      />
+      <Select
+        label={t("job.smoothing")}
+        isLabelHidden
+        value={SMOOTHING.find((each) => Number(each) === weight) ?? "0"}
+        options={SMOOTHING.map((each) => ({
+          value: each,
+          label:
+            each === "0" ? t("job.smoothingOff") : t("job.smoothingBy", { weight: number(Number(each)) }),
+        }))}
+        onChange={(value) => setQuery({ smooth: value === "0" ? null : value })}
+      />
+    </>
   );
 }
 

@@ -3,8 +3,10 @@ import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { useT } from "@/i18n/i18n";
 import { Button } from "@/ui/Button";
+import { Legend } from "./Legend";
 import styles from "./MetricsTab.module.css";
 import type { Aligned, Axis } from "./series";
+import { COLOURS, dashesOf } from "./strokes";
 
 const HEIGHT = 230;
 
@@ -18,21 +20,26 @@ interface PlotProps {
   theme: string;
 }
 
-/** One series, a line for each attempt, and a mark where an attempt began. Dragging zooms; a double click goes back. */
+/**
+ * One series, a line for each attempt and rank, and a mark where an attempt began. Dragging zooms; a double click goes
+ * back.
+ */
 export function Plot({ data, axis, isLog, label, theme }: PlotProps) {
   const t = useT();
-  const place = useRef<HTMLDivElement>(null);
+  const frame = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(null);
   const latest = useRef(data);
   latest.current = data;
   const [isZoomed, setIsZoomed] = useState(false);
-  const count = data.ys.length;
+  const [place, setPlace] = useState<number | null>(null);
+  const shape = JSON.stringify(data.parts);
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another number of lines, or other colours, is another plot
+  // biome-ignore lint/correctness/useExhaustiveDependencies: other lines, or other colours, are another plot
   useEffect(() => {
-    const element = place.current;
+    const element = frame.current;
     if (!element) return;
     const colours = coloursOf(element);
+    const newest = Math.max(...latest.current.parts.map((part) => part.attempt));
     const words = (attempt: number) => t("job.attemptNumber", { attempt: attempt + 1 });
     const made = new uPlot(
       {
@@ -47,15 +54,14 @@ export function Plot({ data, axis, isLog, label, theme }: PlotProps) {
         ],
         series: [
           {},
-          ...latest.current.ys.map((_, index) => ({
-            stroke: index === count - 1 ? colours.line : colours.old,
-            width: index === count - 1 ? 2 : 1.5,
-            ...(index === count - 1 ? {} : { dash: [6, 3] }),
+          ...latest.current.parts.map((part) => ({
+            ...strokeOf(part, part.attempt === newest, colours),
             spanGaps: true,
             points: { show: false },
           })),
         ],
         hooks: {
+          setCursor: [(self) => setPlace(self.cursor.idx ?? null)],
           draw: [(self) => drawMarks(self, latest.current.marks, colours, words)],
           setScale: [
             (self, key) => {
@@ -79,7 +85,7 @@ export function Plot({ data, axis, isLog, label, theme }: PlotProps) {
       made.destroy();
       plot.current = null;
     };
-  }, [axis, isLog, theme, count, t]);
+  }, [axis, isLog, theme, shape, t]);
 
   useEffect(() => {
     // Who looks at a part goes on looking at that part.
@@ -89,7 +95,7 @@ export function Plot({ data, axis, isLog, label, theme }: PlotProps) {
 
   return (
     <div className={styles.plot}>
-      <div ref={place} role="img" aria-label={label} />
+      <div ref={frame} role="img" aria-label={label} />
       {isZoomed && (
         <div className={styles.zoom}>
           <Button isSmall icon="search" onPress={() => plot.current?.setData(dataOf(data), true)}>
@@ -97,6 +103,7 @@ export function Plot({ data, axis, isLog, label, theme }: PlotProps) {
           </Button>
         </div>
       )}
+      {data.parts.some((part) => part.rank !== undefined) && <Legend data={data} axis={axis} place={place} />}
     </div>
   );
 }
@@ -104,6 +111,7 @@ export function Plot({ data, axis, isLog, label, theme }: PlotProps) {
 const dataOf = (data: Aligned): uPlot.AlignedData => [data.xs, ...data.ys] as uPlot.AlignedData;
 
 interface Colours {
+  ranks: string[];
   line: string;
   old: string;
   text: string;
@@ -120,11 +128,21 @@ function coloursOf(element: HTMLElement): Colours {
     return getComputedStyle(probe).color;
   };
   const found = {
+    ranks: COLOURS.map(colour),
     ...{ line: colour("--accent"), old: colour("--text-3"), text: colour("--text-2") },
     ...{ grid: colour("--border"), mark: colour("--warn") },
   };
   probe.remove();
   return found;
+}
+
+/** An older attempt is paler; where there are no ranks, its dashes tell it. */
+function strokeOf({ rank }: { rank?: number }, isNewest: boolean, colours: Colours): uPlot.Series {
+  if (rank === undefined) {
+    return isNewest ? { stroke: colours.line, width: 2 } : { stroke: colours.old, width: 1.5, dash: [6, 3] };
+  }
+  const stroke = colours.ranks[rank % COLOURS.length] ?? colours.line;
+  return { stroke, width: isNewest ? 2 : 1, alpha: isNewest ? 1 : 0.5, dash: dashesOf(rank) };
 }
 
 function axisOf(colours: Colours, size: number): uPlot.Axis {

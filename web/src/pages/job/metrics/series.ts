@@ -1,27 +1,56 @@
-/** Points of a series made ready for a plot: cut by attempt, smoothed, with one axis for all. */
+/** Points of a series made ready for a plot: by rank, cut by attempt, smoothed, with one axis for all. */
+import type { Metrics } from "@/api/types";
 
 /** Step, seconds since 1970, value. */
 export type Point = readonly [step: number, time: number, value: number];
 export type Axis = "step" | "time";
 
-export interface Part {
-  attempt: number;
+/** What one rank told of a series; without a rank where it is the only one that is shown, or a mean. */
+export interface Line {
+  rank?: number;
   points: readonly Point[];
+}
+
+export interface Part extends Line {
+  attempt: number;
+}
+
+/** What of the ranks is shown: their mean, each, or one by its number. */
+export type RankChoice = "mean" | "each" | `${number}`;
+
+export function rankChoice(text: string | null): RankChoice {
+  if (text === "each") return text;
+  return /^\d{1,9}$/.test(text ?? "") ? (text as RankChoice) : "mean";
+}
+
+/** The lines of every series, by its name. */
+export function linesOf(
+  { series, other_ranks }: Pick<Metrics, "series" | "other_ranks">,
+  choice: RankChoice,
+): Map<string, Line[]> {
+  const found = new Map<string, Line[]>();
+  const ranks = choice === "each" ? [{ rank: 0, series }, ...other_ranks] : [{ series }];
+  for (const { series: told, ...of } of ranks) {
+    for (const [name, points] of Object.entries(told)) {
+      found.set(name, [...(found.get(name) ?? []), { ...of, points }]);
+    }
+  }
+  return found;
 }
 
 /** Points came in the order of time; an attempt has those from its start on. `starts` are seconds, in order. */
 export function byAttempt(
-  points: readonly Point[],
+  { points, ...of }: Line,
   starts: readonly { attempt: number; time: number }[],
 ): Part[] {
-  const parts: { attempt: number; points: Point[] }[] = [];
+  const parts: (Part & { points: Point[] })[] = [];
   let place = 0;
   for (const point of points) {
     while (place + 1 < starts.length && point[1] >= (starts[place + 1]?.time ?? 0)) place += 1;
     const attempt = starts[place]?.attempt ?? 0;
     const part = parts.at(-1);
     if (part?.attempt === attempt) part.points.push(point);
-    else parts.push({ attempt, points: [point] });
+    else parts.push({ ...of, attempt, points: [point] });
   }
   return parts;
 }
@@ -43,6 +72,9 @@ export interface Aligned {
   xs: number[];
   /** One for each part; null where it has no point. */
   ys: (number | null)[][];
+  /** Whose they are, in the same order. */
+  parts: { rank?: number; attempt: number }[];
+  /** Where an attempt after the first began, in its first rank. */
   marks: { attempt: number; x: number }[];
 }
 
@@ -67,11 +99,30 @@ export function align(
     }
     return row;
   });
-  const marks = parts.slice(1).flatMap((part) => {
-    const first = part.points[0];
-    return first ? [{ attempt: part.attempt, x: xOf(first) }] : [];
-  });
-  return { xs, ys, marks };
+  const begins = new Map<number, number>();
+  for (const { attempt, points } of parts) {
+    const x = points[0] ? xOf(points[0]) : Number.POSITIVE_INFINITY;
+    begins.set(attempt, Math.min(x, begins.get(attempt) ?? x));
+  }
+  const marks = [...begins].sort(([a], [b]) => a - b).slice(1);
+  return {
+    ...{ xs, ys },
+    parts: parts.map(({ points: _, ...of }) => of),
+    marks: marks.map(([attempt, x]) => ({ attempt, x })),
+  };
+}
+
+/** What each rank's newest line shows at a place of `xs`, or at its end: the point there, or the last one before it. */
+export function valuesAt({ xs, ys, parts }: Aligned, place = xs.length - 1): Map<number, number | null> {
+  const found = new Map<number, number | null>();
+  for (const [index, { rank }] of parts.entries()) {
+    if (rank === undefined) continue;
+    let here = place;
+    while (here >= 0 && ys[index]?.[here] == null) here -= 1;
+    // Attempts come in their order: a later one counts where it has begun.
+    found.set(rank, ys[index]?.[here] ?? found.get(rank) ?? null);
+  }
+  return found;
 }
 
 const FIRST = ["loss", "train_loss", "eval_loss", "val_loss", "accuracy", "eval_accuracy", "val_accuracy"];
