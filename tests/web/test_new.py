@@ -381,7 +381,9 @@ def test_files_are_chosen_or_dropped_edited_and_run(site, tmp_path):
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Choose files").click()
     chooser.value.set_files([main, picture])
-    expect(page.get_by_text("Not taken, because they are no text")).to_contain_text("picture.png")
+    expect(page.get_by_text("Not added, because they are not text or too large")).to_contain_text(
+        "picture.png"
+    )
     expect(_field(page, "code.entrypoint")).to_contain_text("main.py")
     (tmp_path / "part.py").write_text("WORD = 'x'\n")
     _drop(page, page.get_by_text("Drop files or a folder here"), tmp_path / "part.py")
@@ -574,7 +576,7 @@ def test_a_phone_in_korean_has_everything_and_axe_finds_nothing_serious(browser,
         page.get_by_text("Horovod", exact=True).click()
         page.get_by_text("다중 노드", exact=True).click()
         expect(page.get_by_role("heading", name="런처")).to_be_visible()
-        page.locator("summary", has_text="더 보기").click()
+        page.locator("summary", has_text="추가 설정").click()
         for name in ("변수 추가", "볼륨 추가", "톨러레이션 추가"):
             page.get_by_role("button", name=name).click()
         expect(page.get_by_text(re.compile("해결할 문제")).first).to_be_visible()

@@ -88,12 +88,12 @@ def test_somebody_of_an_issuer_comes_in_makes_a_namespace_and_the_session_ends(b
             page.get_by_role("button", name="Sign out").click()
             issuer.claims = {"exp": int(time.time()) + 5}
             door.click()
-            expect(page.get_by_text("its time is over")).to_be_visible()
+            expect(page.get_by_text("Your session has expired")).to_be_visible()
             expect(page).to_have_url(f"{site.address}/jobs?owner=user123")
 
             # An answer that nobody asked for, and a token of another question.
             page.goto("/sign-in?code=x&state=y")
-            expect(page.get_by_text("was not begun in this tab")).to_be_visible()
+            expect(page.get_by_text("was not started in this tab")).to_be_visible()
             expect(page).to_have_url(f"{site.address}/sign-in")
             issuer.claims = {"nonce": "another"}
             door.click()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import httpx
 import pytest
@@ -55,6 +56,20 @@ def test_what_the_administrator_wants_is_in_new_and_old_namespaces(
         job = bob.submit("print('never')", resources={"cpu": 3, "memory": "64Mi"}, nodes=2)
         waiting = bob.until(job.name, lambda job: job.reason in ("QuotaExceeded", "PodSecurity"))
         assert waiting.phase in ("Queued", "Pending")
+        until_counted(bob)
+
+
+def until_counted(person):
+    """The cluster counts a moment later, and the server sees it by a watch."""
+    path = f"/api/v1/namespaces/{person.namespace}/quota"
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        found = {each["resource"]: each for each in person.ask("GET", path).json()["items"]}
+        count = found.get("count/trainjobs.trainer.kubeflow.org", {})
+        if (count.get("hard"), count.get("used")) == ("3", "1"):
+            assert found["requests.cpu"]["hard"] == POLICY["quota"]["requests.cpu"]
+            return
+    raise AssertionError(f"not counted: {found}")
 
 
 def test_a_namespace_of_somebody_else_is_not_given_out(server, kubectl, namespace):
