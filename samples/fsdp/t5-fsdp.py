@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
+from typing import NoReturn
 
 import torch
 import torch.distributed as dist
@@ -163,11 +164,15 @@ def any_rank(is_true: bool) -> bool:
     return bool(flag.item())
 
 
-def leave_group() -> None:
+def leave_group(code: int) -> NoReturn:
     # What still refers to the group's threads is collected first: else the interpreter may abort at
-    # its end (github.com/pytorch/pytorch/issues/190489).
+    # its end (github.com/pytorch/pytorch/issues/190489). Some remain even so; all is done and
+    # written, so the process ends without that end.
     gc.collect()
     dist.destroy_process_group()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 # --- what is trained
@@ -390,11 +395,8 @@ def check_shared(folder: Path) -> None:
         report(
             f"{folder} is not seen by all ranks: --save_path must be a folder shared by all nodes"
         )
-        leave_group()
-        sys.exit(1)
+        leave_group(1)
 
 
 if __name__ == "__main__":
-    code = main()
-    leave_group()
-    sys.exit(code)
+    leave_group(main())

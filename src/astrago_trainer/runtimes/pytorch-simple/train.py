@@ -9,6 +9,7 @@ import gc
 import os
 import signal
 import sys
+from typing import NoReturn
 
 import torch
 import torch.distributed as dist
@@ -158,14 +159,16 @@ def has_equal_weights(model: nn.Module) -> bool:
     return torch.equal(lowest, highest)
 
 
-def leave_group() -> None:
+def leave_group(code: int) -> NoReturn:
     # A reference cycle in DistributedDataParallel would keep the group's threads until the
-    # interpreter ends, which then may abort (github.com/pytorch/pytorch/issues/190489).
+    # interpreter ends, which then may abort (github.com/pytorch/pytorch/issues/190489). Some
+    # remain even so; all is done and written, so the process ends without that end.
     gc.collect()
     dist.destroy_process_group()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
-    code = main()
-    leave_group()
-    sys.exit(code)
+    leave_group(main())

@@ -1,8 +1,8 @@
-import { useEffect } from "react";
 import { api } from "@/api/client";
 import type { Checkpoints, Job } from "@/api/types";
 import { useLoad } from "@/api/useLoad";
 import { useFormats, useT } from "@/i18n/i18n";
+import { useEvery } from "@/live/useEvery";
 import { EmptyState, Loading } from "@/ui/Layout";
 import { ProblemNote } from "@/ui/ProblemList";
 import { Badge } from "@/ui/StateBadge";
@@ -24,11 +24,9 @@ export function CheckpointsTab({ job }: { job: Job }) {
   );
   const { reload } = loaded;
   const isLive = job.state === "Running";
-  useEffect(() => {
-    if (!isLive) return;
-    const timer = setInterval(() => document.visibilityState === "visible" && reload(), EVERY_MS);
-    return () => clearInterval(timer);
-  }, [isLive, reload]);
+  useEvery(EVERY_MS, () => {
+    if (isLive) reload();
+  });
   if (loaded.problem?.ability) {
     return (
       <EmptyState icon="runtime" title={t("job.noCheckpointsHere")}>

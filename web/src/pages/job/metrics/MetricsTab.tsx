@@ -3,6 +3,7 @@ import { api } from "@/api/client";
 import type { Attempt, Job } from "@/api/types";
 import { useLoad } from "@/api/useLoad";
 import { useFormats, useT } from "@/i18n/i18n";
+import { useEvery } from "@/live/useEvery";
 import { setQuery, usePlace } from "@/router/router";
 import { type Option, Select } from "@/ui/Field";
 import { EmptyState, Loading } from "@/ui/Layout";
@@ -170,11 +171,9 @@ function useRefresh(job: Job, reload: () => void): void {
   const isLive = job.state === "Running" && !job.is_deleting;
   // biome-ignore lint/correctness/useExhaustiveDependencies: another version has other numbers
   useEffect(() => reload(), [job.version, reload]);
-  useEffect(() => {
-    if (!isLive) return;
-    const timer = setInterval(() => document.visibilityState === "visible" && reload(), EVERY_MS);
-    return () => clearInterval(timer);
-  }, [isLive, reload]);
+  useEvery(EVERY_MS, () => {
+    if (isLive) reload();
+  });
 }
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
