@@ -200,6 +200,8 @@ export const job = {
   notSet: "not set",
 
   noCheckpoints: "No checkpoints",
+  noCheckpointsAsked:
+    "The job names no folder for checkpoints. Clone it and fill in “Folder for checkpoints”.",
   noCheckpointsYet: "Nothing is saved in {directory} yet.",
   noCheckpointsHere: "Checkpoints cannot be listed here",
   checkpointsIn: "In {directory}, newest first.",

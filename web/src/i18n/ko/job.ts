@@ -200,6 +200,8 @@ export const job: Texts<"job"> = {
   notSet: "설정 안 함",
 
   noCheckpoints: "체크포인트가 없습니다",
+  noCheckpointsAsked:
+    "작업에 체크포인트 폴더가 지정되지 않았습니다. 작업을 복제하여 “체크포인트 폴더”를 입력하십시오.",
   noCheckpointsYet: "{directory}에 아직 저장된 것이 없습니다.",
   noCheckpointsHere: "여기서는 체크포인트 목록을 볼 수 없습니다",
   checkpointsIn: "{directory}, 최신순.",

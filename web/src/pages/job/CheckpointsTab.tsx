@@ -41,7 +41,7 @@ export function CheckpointsTab({ job }: { job: Job }) {
   if (items.length === 0) {
     return (
       <EmptyState icon="runtime" title={t("job.noCheckpoints")}>
-        {note || t("job.noCheckpointsYet", { directory: directory ?? "" })}
+        {directory === null ? t("job.noCheckpointsAsked") : note || t("job.noCheckpointsYet", { directory })}
       </EmptyState>
     );
   }

@@ -93,7 +93,7 @@ function NodeTable({ nodes }: { nodes: readonly Node[] }) {
       header: t("nodes.columnArchitecture"),
       cell: (node) => <Word text={node.architecture} />,
     },
-    { id: "os", header: t("nodes.columnOs"), cell: (node) => <Word text={node.os_image} /> },
+    { id: "os", header: t("nodes.columnOs"), cell: (node) => node.os_image || "–" },
     { id: "gpu", header: t("nodes.columnGpu"), cell: (node) => <Gpu node={node} /> },
     { id: "capacity", header: t("nodes.columnCapacity"), cell: (node) => <Word text={node.capacity_type} /> },
     {
@@ -171,7 +171,7 @@ function Name({ node }: { node: Node }) {
 }
 
 function Word({ text }: { text: string }) {
-  return text ? <span>{text}</span> : <span className={styles.quiet}>–</span>;
+  return text ? <span className={styles.word}>{text}</span> : <span className={styles.quiet}>–</span>;
 }
 
 function Gpu({ node }: { node: Node }) {
