@@ -51,7 +51,10 @@ class Holder:
             return False
         records = [path for path in self.layout.run.glob("*.json") if path != self._record]
         pids = [str(json.loads(path.read_text(encoding="utf-8"))["pid"]) for path in records]
-        return self.inside("kill", "-0", *pids).returncode == 0
+        try:
+            return self.inside("kill", "-0", *pids).returncode == 0
+        except ClusterError:  # it ended while it was asked
+            return False
 
     def start(self) -> None:
         """A fresh run on the kept state; returns when all programs are ready. If it fails, only its logs are left."""
