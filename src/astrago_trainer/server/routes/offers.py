@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -9,7 +10,7 @@ from fastapi import APIRouter, Response
 
 from astrago_trainer import __version__, catalogue
 from astrago_trainer.core.errors import InvalidRequest
-from astrago_trainer.core.platform import FRAMEWORKS, Framework
+from astrago_trainer.core.platform import FRAMEWORKS, Framework, Platform
 from astrago_trainer.core.spec.models import Resources
 from astrago_trainer.core.spec.presets import PRESETS
 from astrago_trainer.server import schemas
@@ -17,7 +18,6 @@ from astrago_trainer.server.answers import json_answer, said
 from astrago_trainer.server.context import Caller, Shared
 from astrago_trainer.server.node_view import node_to_view
 from astrago_trainer.service.errors import NotFound
-from astrago_trainer.service.service import Service
 
 router = APIRouter(prefix="/api/v1", tags=["what there is"])
 
@@ -53,10 +53,11 @@ async def nodes(shared: Shared, caller: Caller) -> Response:
 async def offers(shared: Shared) -> Response:
     """What a form for a new job begins with: sizes by name, runtimes of the frameworks, a sample."""
     platform = shared.service.platform
+    images = {each.name: each.image for each in shared.service.runtimes.entries()}
     return json_answer(
         {
             "presets": [_preset(name, size) for name, size in PRESETS.items()],
-            "frameworks": [_framework(shared.service, name) for name in FRAMEWORKS],
+            "frameworks": [_framework(platform, images, name) for name in FRAMEWORKS],
             "trainer_version": platform.trainer_version,
             "default_ttl_seconds": platform.default_ttl_seconds,
             "sample": catalogue.sample_job(),
@@ -113,14 +114,13 @@ def _preset(name: str, size: Resources) -> dict[str, Any]:
     }
 
 
-def _framework(service: Service, name: Framework) -> dict[str, Any]:
-    platform = service.platform
+def _framework(platform: Platform, images: Mapping[str, str], name: Framework) -> dict[str, Any]:
+    """`images`: of the runtimes that there are, by name."""
     runtime = platform.default_runtimes[name]
-    known = {each.name: each.image for each in service.runtimes.entries()}.get(runtime, "")
     return {
         "name": name,
         "runtime": runtime,
-        "image": platform.default_images.get(name, known),
+        "image": platform.default_images.get(name, images.get(runtime, "")),
     }
 
 
