@@ -14,6 +14,7 @@ import httpx
 from cluster.layout import API_PORT, NODE_IP
 
 from astrago_trainer.engines.kubernetes.credentials import Access, Auth
+from astrago_trainer.engines.kubernetes.handshakes import close_if_cut
 
 GONE = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
 
@@ -46,7 +47,10 @@ class Trouble:
 async def proxy(access: Access, trouble: Trouble) -> AsyncIterator[Access]:
     """The way to the API server through the proxy; plain HTTP, on this machine only."""
     async with httpx.AsyncClient(
-        base_url=f"https://{NODE_IP}:{API_PORT}", verify=access.tls or True, timeout=None
+        base_url=f"https://{NODE_IP}:{API_PORT}",
+        verify=access.tls or True,
+        timeout=None,
+        event_hooks={"request": [close_if_cut]},
     ) as upstream:
         busy: set[asyncio.Task[None]] = set()
         open_: set[asyncio.StreamWriter] = set()

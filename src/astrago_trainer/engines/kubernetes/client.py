@@ -26,6 +26,7 @@ import msgspec
 
 from astrago_trainer.engines.base import EngineRejected, EngineUnavailable
 from astrago_trainer.engines.kubernetes.credentials import Access
+from astrago_trainer.engines.kubernetes.handshakes import close_if_cut
 from astrago_trainer.engines.kubernetes.resources import BY_KIND, Resource
 
 Json = Mapping[str, Any]
@@ -97,6 +98,7 @@ class Client:
             timeout=CALL_SECONDS,
             transport=transport,
             trust_env=False,
+            event_hooks={"request": [close_if_cut]},
         )
 
     async def close(self) -> None:
