@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.cluster.contract.jobs import a_node, a_runtime, a_trainjob
 
+from astrago_trainer.core.render.configmaps import USER_LABEL
 from astrago_trainer.engines.base import Effective
 
 Json = dict[str, Any]
@@ -41,7 +42,6 @@ def code(name: str = "code", text: str = "print('hello')") -> Json:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": name},
-        "immutable": True,
+        "metadata": {"name": name, "labels": {USER_LABEL: "ann"}},
         "data": {"train.py": text},
     }

@@ -48,7 +48,9 @@ def test_a_request_runs_and_leaves_only_its_logs_and_the_platforms_scripts(
     for rank in (0, 1):
         log = engine.logs(handle) / f"logs/0/job-node-0-{rank}/node.log"
         assert f"rank {rank} of 2" in log.read_text()
-    space.until("configmaps", lambda found: not [each for each in found if each.get("immutable")])
+    space.until(
+        "configmaps", lambda found: "code" not in {each["metadata"]["name"] for each in found}
+    )
     assert not space.list("trainjobs")
     assert (
         len(space.list("configmaps")) == 2

@@ -20,6 +20,7 @@ from tests.service import crashes
 from tests.service.engines_for_crashes import ENGINES
 
 from astrago_trainer.catalogue import default_platform
+from astrago_trainer.core.render.configmaps import USER_LABEL
 from astrago_trainer.engines.base import Ability, Effective, Handle, Observation
 from astrago_trainer.engines.kubernetes.credentials import kubeconfig_access
 from astrago_trainer.engines.kubernetes.engine import KubernetesEngine
@@ -108,7 +109,7 @@ class Cluster:
             f"{kind}/{each['metadata']['name']}"
             for kind in ("trainjobs", "jobsets", "pods", "trainingruntimes", "configmaps")
             for each in self._space.list(kind)
-            if kind != "configmaps" or each.get("immutable")
+            if kind != "configmaps" or USER_LABEL in (each["metadata"].get("labels") or {})
         ]
         return folders + objects
 

@@ -50,6 +50,18 @@ def test_a_restart_is_a_new_run_and_a_clone_a_new_job(ann):
     assert len(ann.space.list("trainjobs")) == 2
 
 
+@pytest.mark.req("M14", "X4")
+def test_whoever_deletes_a_job_and_submits_another_at_once_runs_the_new_code(ann):
+    """Its files have the name of the old ones, which the node has just had (decision 10)."""
+    for number in range(4):
+        ann.submit(f"print('this is {number}', flush=True)\n", name="job")
+        assert ann.wait("job").has_succeeded
+        code = ann.space.get("configmaps", f"{ann.user}-train-script")
+        assert f"this is {number}" in code["data"]["train.py"]
+        assert ann.lines("job")[-1] == f"this is {number}"
+        ann.delete("job")
+
+
 @pytest.mark.req("M67", "M84", "M134", "X9")
 def test_when_its_time_is_over_the_trainjob_goes_and_its_history_stays(ann):
     ann.submit("print('remember me')\n", name="job", ttl_seconds=1)

@@ -28,8 +28,14 @@ def system_configmap(scripts: SystemScripts, namespace: str) -> Json:
     }
 
 
-def code_configmap(code: Code, *, name: str, namespace: str, user: str) -> Json:
-    """The user's files; immutable, because a mounted ConfigMap changes under a running job (X4)."""
+def code_configmap(
+    code: Code, *, name: str, namespace: str, user: str, is_named_by_content: bool
+) -> Json:
+    """The user's files, which are never rewritten (X4).
+
+    Only a name that stands for the content is immutable: kubelets keep an immutable ConfigMap for some time after its
+    last pod, and would give the next one of its name the old files (decision 10).
+    """
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -38,7 +44,7 @@ def code_configmap(code: Code, *, name: str, namespace: str, user: str) -> Json:
             "namespace": namespace,
             "labels": {**MANAGED_BY, USER_LABEL: user},
         },
-        "immutable": True,
+        **({"immutable": True} if is_named_by_content else {}),
         "data": {_key(path): text for path, text in sorted(code_files(code).items())},
     }
 

@@ -141,9 +141,15 @@ def _placeholder(spec: JobSpec, runtime: Mapping[str, Any]) -> str:
 def _code_configmap(spec: JobSpec, *, code_name: str | None, is_taken: bool) -> Json | None:
     if spec.code is None or spec.code.git is not None:
         return None
-    digest = code_digest(spec.code) if is_taken else None
-    name = code_name or code_configmap_name(spec.user, digest)
-    return code_configmap(spec.code, name=name, namespace=spec.namespace, user=spec.user)
+    by_content = code_configmap_name(spec.user, code_digest(spec.code))
+    name = code_name or (by_content if is_taken else code_configmap_name(spec.user))
+    return code_configmap(
+        spec.code,
+        name=name,
+        namespace=spec.namespace,
+        user=spec.user,
+        is_named_by_content=name == by_content,
+    )
 
 
 def _put_metadata(draft: Draft, spec: JobSpec, platform: Platform, *, job: str) -> None:

@@ -43,12 +43,11 @@ def token_secret_name(job: str) -> str:
 
 
 def token_secret(namespace: str, job: str, token: str) -> dict[str, Any]:
-    """Immutable, and so owned by its job like the job's code."""
+    """Owned by its job, like the job's code; not immutable, because the next job of its name has another one."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": token_secret_name(job), "namespace": namespace},
-        "immutable": True,
         "stringData": {TOKEN_KEY: token},
     }
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from astrago_trainer.core.render import owner_reference
-from astrago_trainer.core.render.configmaps import MANAGED_BY
+from astrago_trainer.core.render.configmaps import MANAGED_BY, USER_LABEL
 from astrago_trainer.engines.base import Effective, EngineRejected, EngineUnavailable, Handle
 from astrago_trainer.engines.kubernetes.client import (
     MERGE,
@@ -93,7 +93,8 @@ def _manifests(handle: Handle, effective: Effective) -> list[Json]:
 
 def _belongs_to_jobs(manifest: Json) -> bool:
     """Whether it goes with the last job that uses it; the platform's scripts are everybody's, and stay."""
-    return bool(manifest["kind"] == "TrainingRuntime" or manifest.get("immutable"))
+    is_users = USER_LABEL in (manifest["metadata"].get("labels") or {})
+    return bool(manifest["kind"] in ("TrainingRuntime", "Secret") or is_users)
 
 
 async def _find_ours(client: Client, handle: Handle) -> Mapping[str, Any] | None:
@@ -161,6 +162,8 @@ async def _ensure(client: Client, handle: Handle, wanted: Json) -> None:
     if wanted["kind"] in ("TrainingRuntime", "Secret"):
         _check_own(found, handle, wanted["kind"])
     elif not _has_content(found, wanted):
+        if _belongs_to_jobs(wanted):
+            raise await _other_code(client, handle, found)
         await _renew(client, handle, found, wanted)
 
 
@@ -184,14 +187,24 @@ def _has_content(found: Mapping[str, Any], wanted: Json) -> bool:
     return all((found.get(key) or {}) == (wanted.get(key) or {}) for key in ("data", "binaryData"))
 
 
+async def _other_code(
+    client: Client, handle: Handle, found: Mapping[str, Any]
+) -> EngineRejected | EngineUnavailable:
+    """Why a job cannot have its code under this name; it is not in the way for long when its jobs are gone."""
+    name = f"ConfigMap {handle.namespace}/{found['metadata']['name']}"
+    owners = {each["uid"]: each["name"] for each in found["metadata"].get("ownerReferences") or ()}
+    trainjobs = [await client.find(TRAINJOBS, handle.namespace, each) for each in owners.values()]
+    if owners.keys().isdisjoint(each["metadata"]["uid"] for each in trainjobs if each) and owners:
+        return EngineUnavailable(f"{name} of an earlier job is still being removed")
+    return EngineRejected(
+        f"{name} holds other files than this job's, and is never rewritten: jobs that use it go on. "
+        "Submit the job again, and its files get a name of their own"
+    )
+
+
 async def _renew(client: Client, handle: Handle, found: Mapping[str, Any], wanted: Json) -> None:
     """Only what is the platform's: its scripts change with its release."""
     name = f"{wanted['kind']} {handle.namespace}/{wanted['metadata']['name']}"
-    if found.get("immutable") or wanted.get("immutable"):
-        raise EngineRejected(
-            f"{name} holds other files than this job's, and is never rewritten: jobs that use it go on. "
-            "Submit the job again, and its files get a name of their own"
-        )
     if not (found["metadata"].get("labels") or {}).items() >= MANAGED_BY.items():
         raise EngineRejected(
             f"{name} exists and was not made by this platform; it is needed for the platform's scripts. "

@@ -75,7 +75,6 @@ class TestSeeds:
                     "trainer.astrago.io/user": "user123",
                 },
             },
-            "immutable": True,
             "data": {"train.py": "print('hi')"},
         }
         assert trainjob is rendered.trainjob
