@@ -142,6 +142,14 @@ def test_a_failure_restarts_the_whole_group_three_times(folder):
     assert {pod["restartPolicy"] for pod in pods(folder)} == {"Never"}
 
 
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_node_that_falls_silent_loses_its_pods_after_half_a_minute(folder):
+    waits = {"operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 30}
+    keys = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+    for pod in pods(folder):
+        assert pod["tolerations"] == [{"key": key, **waits} for key in keys]
+
+
 @pytest.mark.req("M67", "M84", "M134")
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_time_to_live_is_on_the_job_of_the_second_generation_and_never_on_the_job_set(folder):

@@ -1,4 +1,4 @@
-"""A node is deleted under a rank: the group starts again, and the node is named as the cause.
+"""A node is deleted or falls silent under a rank: the group starts again, and the node is named as the cause.
 
 The test stands in for the node's kubelet, which says only that the node is ready and that its pod runs. The fake nodes
 of KWOK end every pod of a Job at once.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 
@@ -19,19 +20,22 @@ from tests.cluster.api import MERGE_PATCH, Json, Space
 from tests.cluster.engine.jobs import effective
 from tests.engines.jobs import PATIENCE, run, until
 
+from astrago_trainer.catalogue import load_runtime
 from astrago_trainer.core.lifecycle import Phase
 from astrago_trainer.engines.base import Engine, Handle, Observation
 
 LOST = "lost-0"
 TAINT = {"key": "example.org/lost", "effect": "NoSchedule"}
 """Keeps everybody else's pods away."""
-APART = {
+EACH_OTHER = {
+    "topologyKey": "kubernetes.io/hostname",
+    "labelSelector": {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "job"}},
+}
+APART = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [EACH_OTHER]}}
+RATHER_APART = {
     "podAntiAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [
-            {
-                "topologyKey": "kubernetes.io/hostname",
-                "labelSelector": {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "job"}},
-            }
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 100, "podAffinityTerm": EACH_OTHER}
         ]
     }
 }
@@ -40,6 +44,28 @@ SLEEPS = 'trap "exit 1" TERM; sleep 1000 & wait'
 
 def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def is_placed(found: list[Json]) -> bool:
+    return {each["spec"].get("nodeName") for each in found} == {LOST, NODE_NAME}
+
+
+async def runs_on_both(
+    engine: Engine, handle: Handle, space: Space, affinity: Json, more: Sequence[Json] = ()
+) -> Json:
+    """The pod on the node of this test, of a job that runs there and on the real one."""
+    pods = {"tolerations": [{**TAINT, "operator": "Exists"}, *more], "affinity": affinity}
+    await engine.apply(handle, effective(SLEEPS, nodes=2, restarts=1, node={"pod": pods}))
+    placed = await asyncio.to_thread(space.until, "pods", is_placed)
+    victim = next(each for each in placed if each["spec"]["nodeName"] == LOST)
+    await asyncio.to_thread(say_that_it_runs, space, victim)
+    await until(engine, handle, lambda seen: seen.phase is Phase.RUNNING)
+    return victim
+
+
+def rank_of(pod: Json) -> str:
+    rank: str = pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"]
+    return rank
 
 
 @pytest.fixture
@@ -60,6 +86,14 @@ def lost_node(kubectl: Kubectl) -> Iterator[str]:
     kubectl("create", "-f", "-", stdin=json.dumps(node))
     yield LOST
     kubectl("delete", "node", LOST, "--ignore-not-found")
+
+
+def say_of_the_node(space: Space, status: str) -> None:
+    """What the cluster says of it by itself after 50 s without a word."""
+    said = {"type": "Ready", "status": status, "reason": "NodeStatusUnknown"}
+    change = {"status": {"conditions": [{**said, "lastTransitionTime": now()}]}}
+    answer = space.api.ask("PATCH", f"/api/v1/nodes/{LOST}/status", change, MERGE_PATCH)
+    assert answer.code == 200, answer.text
 
 
 def say_that_it_runs(space: Space, pod: Json) -> None:
@@ -89,17 +123,9 @@ def test_a_node_that_is_deleted_takes_the_group_along_and_is_named(
 ):
     """The cluster removes pods without a node after some 40 s."""
     handle = a_handle()
-    pods = {"tolerations": [{**TAINT, "operator": "Exists"}], "affinity": APART}
-
-    def is_placed(found: list[Json]) -> bool:
-        return {each["spec"].get("nodeName") for each in found} == {LOST, NODE_NAME}
 
     async def scenario():
-        await engine.apply(handle, effective(SLEEPS, nodes=2, restarts=1, node={"pod": pods}))
-        placed = await asyncio.to_thread(space.until, "pods", is_placed)
-        victim = next(each for each in placed if each["spec"]["nodeName"] == LOST)
-        await asyncio.to_thread(say_that_it_runs, space, victim)
-        await until(engine, handle, lambda seen: seen.phase is Phase.RUNNING)
+        victim = await runs_on_both(engine, handle, space, APART)
         news = asyncio.create_task(told(engine, handle, "NodeLost"))
         await asyncio.to_thread(kubectl, "delete", "node", LOST)
         gone = await news
@@ -112,7 +138,7 @@ def test_a_node_that_is_deleted_takes_the_group_along_and_is_named(
         return victim, gone, again
 
     victim, gone, again = run(engine, scenario)
-    rank = victim["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"]
+    rank = rank_of(victim)
     assert gone.phase is Phase.RUNNING
     assert gone.message.startswith(f"node {LOST} is no longer in the cluster; on it: rank {rank}.")
     assert (again.phase, again.reason, again.max_restarts) == (Phase.RESTARTING, "NodeLost", 1)
@@ -121,3 +147,43 @@ def test_a_node_that_is_deleted_takes_the_group_along_and_is_named(
     )
     assert again.message.startswith(cause)
     assert "no node has room for rank" in again.message
+
+
+def test_a_silent_node_costs_the_group_two_minutes_at_most(engine, a_handle, space, lost_node):
+    """The node has said nothing since it was made; of its kubelet, too, the pod on it hears nothing more (F15)."""
+    handle = a_handle()
+    silent_since = time.monotonic()
+    (job,) = load_runtime("pytorch-simple")["spec"]["template"]["spec"]["replicatedJobs"]
+    own = job["template"]["spec"]["template"]["spec"]["tolerations"]
+
+    async def scenario():
+        victim = await runs_on_both(engine, handle, space, RATHER_APART, own)
+        news = await told(engine, handle, "NodeNotReady")
+        again = await until(
+            engine, handle, lambda seen: seen.attempt == 1 and seen.phase is Phase.RUNNING
+        )
+        taken = time.monotonic() - silent_since
+        await engine.stop(handle)
+        return victim, news, again, taken
+
+    victim, news, again, taken = run(engine, scenario)
+    rank = rank_of(victim)
+    assert news.phase is Phase.RUNNING
+    assert news.message.startswith(f"node {LOST} does not answer; on it: rank {rank}. If it does")
+    assert {each.node for each in again.pods} == {NODE_NAME}
+    assert taken < 120
+
+
+def test_a_job_on_a_silent_node_can_be_stopped(engine, a_handle, space, lost_node):
+    """Though nobody there says that its pod has ended."""
+    handle = a_handle()
+
+    async def scenario():
+        await runs_on_both(engine, handle, space, APART)
+        await asyncio.to_thread(say_of_the_node, space, "Unknown")
+        await until(engine, handle, lambda seen: seen.reason == "NodeNotReady")
+        await engine.stop(handle)
+        return await engine.observe(handle)
+
+    assert run(engine, scenario).is_gone
+    assert space.list("pods") == []

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from tests.engines.kubernetes.cases import NOW, condition, job_set, objects, pod, trainjob
 
-from astrago_trainer.engines.kubernetes.absence import absence_of, absences
+from astrago_trainer.engines.kubernetes.absence import absence_of, absences, is_stranded
 from astrago_trainer.engines.kubernetes.objects import Node
 from astrago_trainer.engines.kubernetes.phase import observe
 
@@ -34,7 +34,7 @@ def test_a_running_job_on_a_silent_node_says_so_and_no_more_when_it_is_back():
 
     assert (silent.phase, silent.reason) == ("Running", "NodeNotReady")
     assert silent.message.startswith("node n1 does not answer; on it: rank 0, rank 2. ")
-    assert "kubectl delete node n1" in silent.message
+    assert silent.message.endswith("the cluster takes them off it, and they start on another node")
     assert [each.reason for each in silent.pods] == [
         "node n1 does not answer", "", "node n1 does not answer",
     ]  # fmt: skip
@@ -86,3 +86,18 @@ def test_many_nodes_are_counted():
     )
     assert seen.message.count("does not answer") == 5
     assert "2 more nodes are absent" in seen.message
+
+
+@pytest.mark.parametrize(
+    ("known", "is_going", "expected"),
+    [
+        (node(status="Unknown"), True, True),
+        (node(status="Unknown"), False, False),
+        (node(status="False"), True, False),
+        (node(), True, False),
+        (None, True, False),
+    ],
+    ids=["silent", "silent and wanted", "not ready", "ready", "removed"],
+)
+def test_only_a_pod_that_is_to_go_from_a_silent_node_is_stranded(known, is_going, expected):
+    assert is_stranded(pod(is_going=is_going), known) is expected

@@ -120,10 +120,13 @@ def _put_placement(pod: Draft, spec: JobSpec, job: TemplateJob) -> None:
         pod.put(("spec", "nodeSelector", key), value, f"node_selector.{key}")
     if not spec.tolerations:
         return
-    # The list replaces the runtime's as a whole (trainer-facts 1.2), so the runtime's come along.
+    # The list replaces the runtime's as a whole (trainer-facts 1.2), so the runtime's come along, but for those that
+    # the job has an own word on: of two for one taint the shorter time would count.
     own = job.pod.get("tolerations")
+    said = {(each.key, each.effect) for each in spec.tolerations}
     for toleration in copy.deepcopy(own) if isinstance(own, list) else []:
-        pod.put(("spec", "tolerations", pod.count(("spec", "tolerations"))), toleration)
+        if (toleration.get("key"), toleration.get("effect")) not in said:
+            pod.put(("spec", "tolerations", pod.count(("spec", "tolerations"))), toleration)
     for index, wanted in enumerate(spec.tolerations):
         entry = {
             "key": wanted.key,

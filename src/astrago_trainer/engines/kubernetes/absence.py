@@ -16,6 +16,9 @@ from astrago_trainer.engines.kubernetes.waiting import Why
 
 _MOST_NAMED = 5
 """Nodes, and ranks of each, that a sentence names; the others are counted."""
+_TAKEN_OFF = (
+    "If it does not come back soon, the cluster takes them off it, and they start on another node"
+)
 _BEFORE_RUNNING = (Phase.PENDING, Phase.PULLING, Phase.INITIALIZING)
 
 
@@ -36,16 +39,21 @@ def absence_of(node: Node) -> Absence | None:
     """None when it is ready, or so new that it has not said anything yet."""
     for each in node.status.conditions:
         if each.type == "Ready" and not each.is_true:
-            remedy = (
-                "It may come back; if it never does, an administrator removes it: "
-                f"kubectl delete node {node.metadata.name}"
-            )
+            words = "does not answer"
             if each.status == "False":
-                return Absence(
-                    "NodeNotReady", f"is not ready: {each.message or each.reason}", remedy
-                )
-            return Absence("NodeNotReady", "does not answer", remedy)
+                words = f"is not ready: {each.message or each.reason}"
+            return Absence("NodeNotReady", words, _TAKEN_OFF)
     return None
+
+
+def is_stranded(pod: Pod, node: Node | None) -> bool:
+    """Whether it is to go, and nobody on its node hears of it.
+
+    A node that is not ready, but says so, ends its pods by itself; the pods of one that was removed the cluster ends.
+    """
+    if pod.metadata.deletion_timestamp is None or node is None:
+        return False
+    return any(each.type == "Ready" and each.status == "Unknown" for each in node.status.conditions)
 
 
 def absences(pods: Iterable[Pod], find: Callable[[str], Node | None]) -> dict[str, Absence]:

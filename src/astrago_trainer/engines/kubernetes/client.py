@@ -150,10 +150,16 @@ class Client:
         *,
         uid: str,
         version: str = "",
+        at_once: bool = False,
     ) -> None:
-        """Deletes this very object; NotFound or Conflict when it is another one, or none."""
+        """Deletes this very object; NotFound or Conflict when it is another one, or none.
+
+        A pod goes `at_once` without its node having said that it ended.
+        """
         expected = {"uid": uid, **({"resourceVersion": version} if version else {})}
-        options = {"propagationPolicy": "Background", "preconditions": expected}
+        options: dict[str, Any] = {"propagationPolicy": "Background", "preconditions": expected}
+        if at_once:
+            options["gracePeriodSeconds"] = 0
         body = msgspec.json.encode(options)
         await self._ask("DELETE", resource.path(namespace, name), {}, body, "application/json")
 

@@ -60,6 +60,7 @@ from astrago_trainer.engines.kubernetes.resources import (
 )
 from astrago_trainer.engines.kubernetes.runtimes import InstalledRuntimes
 from astrago_trainer.engines.kubernetes.stopping import delete_leftovers, delete_trainjob
+from astrago_trainer.engines.kubernetes.stranded import Stranded
 from astrago_trainer.engines.kubernetes.tenants import TenantPolicy
 from astrago_trainer.engines.kubernetes.waiting import UNSCHEDULABLE
 from astrago_trainer.engines.kubernetes.watching import Watched
@@ -101,6 +102,7 @@ class KubernetesEngine:
         self._step = step
         self._client: Client | None = None
         self._logs: LogCollector | None = None
+        self._stranded: Stranded | None = None
         self._board = Board(self.logs, self._on_change)
         self._watched: list[Watched[Any]] = []
         self._nodes: Watched[ClusterNode] | None = None
@@ -113,8 +115,10 @@ class KubernetesEngine:
         self._awaited: set[Handle] = set()
         self._folders: dict[Path, Handle] = {}
         self._ended: dict[Handle, float] = {}
-        self._silent: set[str] = set()
-        """Nodes that are not ready, to notice when one becomes so."""
+        self._absent: dict[str, Absence] = {}
+        """What is the matter with nodes, to notice when it changes."""
+        self._stopping: set[Key] = set()
+        """Whose pods are ours though their TrainJob is gone."""
 
     async def apply(self, handle: Handle, effective: Effective) -> None:
         client = await self._ready()
@@ -168,7 +172,7 @@ class KubernetesEngine:
             return not is_there and not _rest(found, handle)
 
         is_anothers = uid is None
-        if not is_anothers and not await self._board.until(key, is_over, END_SECONDS):
+        if not is_anothers and not await self._goes(key, is_over):
             raise EngineUnavailable(
                 f"{_left(self._board.get(key))} of {key[0]}/{key[1]} are still there after {END_SECONDS:.0f} s"
             )
@@ -220,6 +224,8 @@ class KubernetesEngine:
         self._tasks, self._watched = [], []
         self._nodes, self._runtimes = None, None
         self._pods, self._others, self._quotas = [], [], []
+        if self._stranded is not None:
+            await self._stranded.close()
         if self._logs is not None:
             await self._logs.close()
         if self._client is not None:
@@ -246,6 +252,7 @@ class KubernetesEngine:
         for namespace in self._namespaces:
             self._watch_jobs(client, namespace)
         self._nodes = Watched(client, NODES, ClusterNode, self._take_node, is_needed=False)
+        self._stranded = Stranded(client, self._nodes.find, self._find_pod)
         self._runtimes = InstalledRuntimes(client)
         self._watched += [self._nodes, self._runtimes.watched]
         self._tasks = [asyncio.create_task(self._keep(each)) for each in self._watched]
@@ -348,21 +355,47 @@ class KubernetesEngine:
     def _take_node(self, node: ClusterNode, is_gone: bool) -> None:
         """Only that it falls silent, comes back or goes changes anything for jobs; it says much else of itself."""
         name = node.metadata.name
-        is_silent = not is_gone and absence_of(node) is not None
-        if not is_gone and is_silent == (name in self._silent):
+        absence = None if is_gone else absence_of(node)
+        if not is_gone and absence == self._absent.get(name):
             return
-        (self._silent.add if is_silent else self._silent.discard)(name)
-        there = (pod for each in self._pods for pod in each.objects if pod.spec.node_name == name)
-        for key in {(pod.metadata.namespace, jobset_of(pod)) for pod in there}:
+        self._absent.pop(name, None)
+        if absence is not None:
+            self._absent[name] = absence
+        there = [pod for each in self._pods for pod in each.objects if pod.spec.node_name == name]
+        for key in {_key_of(pod) for pod in there}:
             if (handle := self._board.handle(key)) is not None:
                 self._tell(handle)
+        for pod in there:
+            self._look_if_stranded(pod)
 
     def _take_pod(self, pod: Pod, is_gone: bool) -> None:
         self._board.take_pod(pod, is_gone)
         if not is_gone:
-            self._follow((pod.metadata.namespace, jobset_of(pod)), [pod])
+            self._follow(_key_of(pod), [pod])
+            self._look_if_stranded(pod)
         elif self._logs is not None:
             self._logs.forget(pod)
+
+    async def _goes(self, key: Key, is_over: Callable[[JobObjects], bool]) -> bool:
+        """Whether what is being removed is gone in time."""
+        self._stopping.add(key)
+        try:
+            for pod in self._board.get(key).pods.values():
+                self._look_if_stranded(pod)
+            return await self._board.until(key, is_over, END_SECONDS)
+        finally:
+            self._stopping.discard(key)
+
+    def _look_if_stranded(self, pod: Pod) -> None:
+        """Only what is ours: somebody else's JobSets may be in the same namespace."""
+        key = _key_of(pod)
+        is_ours = self._board.handle(key) is not None or key in self._stopping
+        if is_ours and self._stranded is not None:
+            self._stranded.look(pod)
+
+    def _find_pod(self, name: str, namespace: str) -> Pod | None:
+        found = (each.find(name, namespace) for each in self._pods)
+        return next((pod for pod in found if pod is not None), None)
 
     def _follow(self, key: Key, pods: Iterable[Pod]) -> None:
         handle = self._board.handle(key)
@@ -406,6 +439,10 @@ class KubernetesEngine:
     def _tell(self, handle: Handle) -> None:
         for listener in self._listeners:
             listener.tell(handle)
+
+
+def _key_of(pod: Pod) -> Key:
+    return pod.metadata.namespace, jobset_of(pod)
 
 
 def _kept(_item: object, _is_gone: bool) -> None:

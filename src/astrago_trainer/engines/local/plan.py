@@ -36,7 +36,6 @@ _NOT_APPLIED = {
         "securityContext",
         "nodeSelector",
         "affinity",
-        "tolerations",
         "schedulerName",
         "hostAliases",
     ),

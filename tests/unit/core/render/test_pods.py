@@ -238,6 +238,19 @@ class TestPods:
             },
         ]
 
+    def test_a_jobs_own_word_on_a_taint_comes_before_the_runtimes(self) -> None:
+        """Of two tolerations of one taint the shorter time would count."""
+        lost = {
+            "key": "node.kubernetes.io/unreachable",
+            "operator": "Exists",
+            "effect": "NoExecute",
+        }
+        runtime = a_runtime(
+            "pytorch-simple", a_job_template(tolerations=[{**lost, "tolerationSeconds": 30}])
+        )
+        rendered = a_render(runtime=runtime, tolerations=[{**lost, "seconds": 600}])
+        assert pod_of(rendered)["spec"]["tolerations"] == [{**lost, "tolerationSeconds": 600}]
+
     def test_labels_reach_the_job_and_its_pods(self) -> None:
         labels, notes = {"team": "x"}, {"example.org/note": "y z"}
         rendered = a_render(labels=labels, annotations=notes)
