@@ -61,7 +61,7 @@ screenshots: $(READY) $(PAGE) ## pictures of every page in both languages, colou
 
 # The browser's driver keeps an event loop of its own running, so its tests have processes of their own.
 test: check test-page $(PAGE) ## everything: checks, the page, unit, property, golden, command line, and the merge against the controller's own code
-	@$(BIN)/pytest -q -n 2 --ignore=tests/cluster --ignore=tests/web
+	@$(BIN)/pytest -q -n 3 --ignore=tests/cluster --ignore=tests/web
 	@$(BIN)/pytest -q -n 2 tests/web
 
 N ?= 20000
@@ -101,7 +101,7 @@ test-cluster: ## the tests on the cluster, with the release that TRAINER names; 
 	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster/guide
 	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster/alone
 
-# A round kills at 40 to 60 points of a submit and 20 of a deletion; ten of them take about half an hour on two cores, and the
+# A round kills at 40 to 60 points of a submit and 20 of a deletion; ten of them take 20 to 30 minutes on two cores, and the
 # minutes without parts of the cluster a quarter of an hour.
 CRASHES ?= 10
 campaign-cluster: cluster ## the long versions of the faults on the cluster: parts of it away for a minute, kills at every step

@@ -150,7 +150,7 @@ def test_a_node_that_is_deleted_takes_the_group_along_and_is_named(
 
 
 def test_a_silent_node_costs_the_group_two_minutes_at_most(engine, a_handle, space, lost_node):
-    """The node has said nothing since it was made; of its kubelet, too, the pod on it hears nothing more (F15)."""
+    """F15. The node has said nothing since it was made, and nobody there ends its pod."""
     handle = a_handle()
     silent_since = time.monotonic()
     (job,) = load_runtime("pytorch-simple")["spec"]["template"]["spec"]["replicatedJobs"]
