@@ -61,6 +61,11 @@ def _log(page: Page, name: str) -> Locator:
     return page.get_by_role("region", name=f"Log of {name}")
 
 
+def _answering(body: object):
+    """A route that does not ask the server."""
+    return lambda route: route.fulfill(json=body)
+
+
 def _finished(site: Site, name: str, **fields) -> str:
     """The address of a job that has ended."""
     site.submit(name=name, **fields)
@@ -202,6 +207,37 @@ def test_a_job_that_somebody_else_deletes_stays_on_the_screen(site):
     site.expected = ("status of 404",)
     page.reload()
     expect(page.get_by_role("heading", name="Job not found")).to_be_visible()
+
+
+def test_what_was_read_before_a_deletion_does_not_hide_it(site):
+    """The answer is under way while the job goes, and the news of that overtakes it."""
+    path = "/namespaces/team/jobs/overtaken"
+    _finished(site, "overtaken", nodes=1, code={"inline": "print('still here')"})
+    page, elsewhere = site.page, site.page.context.new_page()
+    elsewhere.goto("/jobs")
+    row = elsewhere.get_by_role("row", name=re.compile("overtaken"))
+    expect(row).to_be_visible()
+
+    held = []
+    job = site.api("GET", path)
+    parts = {
+        "explain": site.api("GET", f"{path}/explain"),
+        "events": {"items": [], "next_after": None},
+        "metrics": site.api("GET", f"{path}/metrics?points=1"),
+    }
+    page.route("**/jobs/overtaken", lambda route: held.append(route))
+    for name, answer in parts.items():
+        page.route(f"**/jobs/overtaken/{name}*", _answering(answer))
+    with page.expect_request("**/jobs/overtaken"):
+        site.api("DELETE", path)
+    expect(page.get_by_text("This job was deleted")).to_be_visible()
+    expect(row).to_have_count(0)
+    with page.expect_response("**/jobs/overtaken/metrics*"):
+        for each in held:
+            each.fulfill(json=job)
+    elsewhere.close()
+    expect(_badge(page, "Complete")).to_be_visible()  # as it was when it was read
+    expect(page.get_by_text("This job was deleted")).to_be_visible()
 
 
 def test_hostile_strings_are_text(site):

@@ -38,6 +38,8 @@ export function useJob(namespace: string, name: string): LiveJob {
   latest.current = current;
   const reading = useRef<AbortController>(null);
   const wanted = useRef(0);
+  /** The uid of the one that was removed: what was read just before that may come after the news. */
+  const gone = useRef("");
 
   const change = useCallback(
     (fields: Partial<State>) =>
@@ -64,7 +66,7 @@ export function useJob(namespace: string, name: string): LiveJob {
         const progress = metrics.progress ?? undefined;
         const isSame = latest.current.job?.uid === job.uid;
         change({
-          ...{ job, explanation, isGone: false },
+          ...{ job, explanation, isGone: job.uid === gone.current },
           events:
             isSame || latest.current.job === undefined
               ? events
@@ -99,8 +101,10 @@ export function useJob(namespace: string, name: string): LiveJob {
         if (known && known.uid === each.job.uid && known.version > each.job.version) continue;
         change({ job: each.job, isGone: false });
         void read();
-      } else if (each.kind === "removed" && each.uid === latest.current.job?.uid) change({ isGone: true });
-      else if (each.kind === "progress" && each.progress.uid === latest.current.job?.uid) {
+      } else if (each.kind === "removed" && each.name === name) {
+        gone.current = each.uid;
+        if (each.uid === latest.current.job?.uid) change({ isGone: true });
+      } else if (each.kind === "progress" && each.progress.uid === latest.current.job?.uid) {
         change({ progress: each.progress });
       }
     }
