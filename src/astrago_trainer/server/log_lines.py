@@ -50,7 +50,7 @@ def set_up_logging(kind: str) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
-    # One line for each of our requests says enough; these add one for each of theirs.
-    for name in ("httpx", "uvicorn.access"):
+    # One line for each of our requests says enough; these add one for each of theirs, or of their parts.
+    for name in ("httpx", "uvicorn.access", "alembic.runtime.plugins"):
         logging.getLogger(name).setLevel(logging.WARNING)
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
