@@ -141,14 +141,13 @@ def _placeholder(spec: JobSpec, runtime: Mapping[str, Any]) -> str:
 def _code_configmap(spec: JobSpec, *, code_name: str | None, is_taken: bool) -> Json | None:
     if spec.code is None or spec.code.git is not None:
         return None
-    by_content = code_configmap_name(spec.user, code_digest(spec.code))
-    name = code_name or (by_content if is_taken else code_configmap_name(spec.user))
+    digest = code_digest(spec.code) if is_taken else None
     return code_configmap(
         spec.code,
-        name=name,
+        name=code_name or code_configmap_name(spec.user, digest),
         namespace=spec.namespace,
         user=spec.user,
-        is_named_by_content=name == by_content,
+        is_named_by_content=code_name is None and is_taken,
     )
 
 

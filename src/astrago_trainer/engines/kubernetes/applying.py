@@ -194,7 +194,8 @@ async def _other_code(
     name = f"ConfigMap {handle.namespace}/{found['metadata']['name']}"
     owners = {each["uid"]: each["name"] for each in found["metadata"].get("ownerReferences") or ()}
     trainjobs = [await client.find(TRAINJOBS, handle.namespace, each) for each in owners.values()]
-    if owners.keys().isdisjoint(each["metadata"]["uid"] for each in trainjobs if each) and owners:
+    alive = {each["metadata"]["uid"] for each in trainjobs if each is not None}
+    if owners and owners.keys().isdisjoint(alive):
         return EngineUnavailable(f"{name} of an earlier job is still being removed")
     return EngineRejected(
         f"{name} holds other files than this job's, and is never rewritten: jobs that use it go on. "

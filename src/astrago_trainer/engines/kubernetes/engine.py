@@ -252,7 +252,7 @@ class KubernetesEngine:
         for namespace in self._namespaces:
             self._watch_jobs(client, namespace)
         self._nodes = Watched(client, NODES, ClusterNode, self._take_node, is_needed=False)
-        self._stranded = Stranded(client, self._nodes.find, self._find_pod)
+        self._stranded = Stranded(client, self._nodes.find, self._pod_now)
         self._runtimes = InstalledRuntimes(client)
         self._watched += [self._nodes, self._runtimes.watched]
         self._tasks = [asyncio.create_task(self._keep(each)) for each in self._watched]
@@ -393,9 +393,8 @@ class KubernetesEngine:
         if is_ours and self._stranded is not None:
             self._stranded.look(pod)
 
-    def _find_pod(self, name: str, namespace: str) -> Pod | None:
-        found = (each.find(name, namespace) for each in self._pods)
-        return next((pod for pod in found if pod is not None), None)
+    def _pod_now(self, pod: Pod) -> Pod | None:
+        return self._board.get(_key_of(pod)).pods.get(pod.metadata.name)
 
     def _follow(self, key: Key, pods: Iterable[Pod]) -> None:
         handle = self._board.handle(key)

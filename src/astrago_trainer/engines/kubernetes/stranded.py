@@ -30,12 +30,12 @@ class Stranded:
         self,
         client: Client,
         find_node: Callable[[str], Node | None],
-        find_pod: Callable[[str, str], Pod | None],
+        pod_now: Callable[[Pod], Pod | None],
     ) -> None:
-        """Nodes by name, pods by name and namespace, as they are now."""
+        """Nodes by name, and what has become of a pod."""
         self._client = client
         self._find_node = find_node
-        self._find_pod = find_pod
+        self._pod_now = pod_now
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def look(self, pod: Pod) -> None:
@@ -55,7 +55,7 @@ class Stranded:
         meta, node = pod.metadata, pod.spec.node_name
         while True:
             await asyncio.sleep(WAIT_SECONDS)
-            now = self._find_pod(meta.name, meta.namespace)
+            now = self._pod_now(pod)
             if now is None or now.metadata.uid != meta.uid or not self._is_stranded(now):
                 return
             try:
