@@ -24,6 +24,9 @@ Json = dict[str, Any]
 PATIENCE = 180.0
 """Seconds that a test waits for anything. Only a failing test takes them: the machine may be busy."""
 
+LINGER = "import atexit, sys, time; atexit.register(lambda: (sys.stdout.flush(), time.sleep(1)))\n"
+"""Begins a script whose log is read: of one that ends at once containerd may lose all (docs/kubernetes-engine.md)."""
+
 TRAINER = "/apis/trainer.kubeflow.org/v1alpha1"
 GROUPS = {
     "trainjobs": TRAINER,

@@ -37,6 +37,8 @@ class Trouble:
     """The code to answer with instead of asking."""
     hang: Callable[[str, str], bool] = lambda _method, _path: False
     """Whether the request is taken and never answered."""
+    hold: Callable[[str], bool] = lambda _path: False
+    """Whether what this watch says stays on its way for now."""
     is_down: bool = False
     """Nobody is there: open connections are cut, new ones at once."""
     asked: list[str] = field(default_factory=list)
@@ -123,6 +125,8 @@ async def _answer(
                     if trouble.is_down:  # from that very moment nothing comes through
                         writer.transport.abort()
                         return None
+                    while is_watch and trouble.hold(path):
+                        await asyncio.sleep(0.01)
                     writer.write(chunk)
                     await writer.drain()
         except TimeoutError:

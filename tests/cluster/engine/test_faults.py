@@ -107,6 +107,38 @@ def test_what_happened_while_nothing_was_seen_is_told_when_the_place_is_forgotte
     assert trouble.forgotten[OURS] == 1
 
 
+@pytest.mark.parametrize(("code", "phase"), [(0, Phase.COMPLETE), (3, Phase.FAILED)])
+def test_the_end_of_a_job_is_told_when_its_pods_have_told_theirs(
+    code, phase, access, namespace, a_handle, tmp_path
+):
+    """The watch of pods may be behind that of TrainJobs: whoever hears of an end wants its logs and its cause."""
+    handle = a_handle()
+    trouble = Trouble()
+
+    async def scenario():
+        async with proxy(access, trouble) as way:
+            engine = KubernetesEngine(tmp_path, access=way, namespaces=[namespace])
+            try:
+                await engine.nodes()  # everything has been listed
+                trouble.hold = lambda path: path.endswith("/pods")
+                script = f"echo said; sleep 1; exit {code}"
+                await engine.apply(handle, effective(script, restarts=0))
+                early = await until(
+                    engine, handle, lambda seen: seen.ended_at is not None or seen.phase is phase
+                )
+                trouble.hold = lambda _path: False
+                return early, await until_over(engine, handle)
+            finally:
+                await engine.close()
+
+    early, over = asyncio.run(scenario())
+    assert (early.phase, early.reason) == (Phase.RUNNING, "ReadingLogs")
+    assert over.phase is phase
+    assert code == 0 or "exit code 3" in over.message
+    folder = KubernetesEngine(tmp_path).logs(handle)
+    assert (folder / "logs/0/job-node-0-0/node.log").read_bytes() == b"said\n"
+
+
 def test_a_server_that_does_not_answer_is_unavailable_and_its_jobs_are_not_gone(
     access, namespace, a_handle, tmp_path
 ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.cluster.api import LINGER
 from tests.engines.jobs import run, until, until_over
 
 from astrago_trainer.catalogue import default_platform, load_runtime
@@ -33,7 +34,7 @@ def test_a_request_runs_and_leaves_only_its_logs_and_the_platforms_scripts(
     engine, a_handle, namespace, space, version
 ):
     handle = a_handle()
-    script = "import os; print('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])"
+    script = LINGER + "import os; print('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])"
     job = rendered(namespace, version, code={"inline": script}, max_restarts=2)
 
     async def scenario():

@@ -8,14 +8,14 @@ from pathlib import Path
 import httpx
 import pytest
 from cluster.operators import Kubectl
-from tests.cluster.api import PATIENCE, Api, Space
+from tests.cluster.api import LINGER, PATIENCE, Api, Space
 from tests.cluster.install.conftest import OPTIONS, Installed, Tenant, a_kubeconfig, astrago
 
 from astrago_trainer.install.manifests import NAMESPACE, Installation, installation_objects
 from astrago_trainer.manifests import parse_documents
 
 ROOT = Path(__file__).parents[3]
-SCRIPT = "import os; print('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])"
+SCRIPT = LINGER + "import os; print('rank', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])"
 SMALL = {"cpu": {"request": "50m", "limit": 1}, "memory": "256Mi"}
 
 
@@ -49,7 +49,7 @@ except urllib.error.HTTPError as error:
 def test_a_job_has_no_token_of_the_cluster_and_is_nobody_there(tenant: Tenant):
     client = tenant.client()
     job = client.submit(
-        {"framework": "pytorch", "code": {"inline": LOOKS_AROUND}, "resources": SMALL}
+        {"framework": "pytorch", "code": {"inline": LINGER + LOOKS_AROUND}, "resources": SMALL}
     )
     assert client.wait(job.name, timeout_seconds=PATIENCE).has_succeeded
     lines = {line.text for line in client.logs(job.name)}

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 from cluster.layout import Layout
-from tests.cluster.api import PATIENCE, Api, Space
+from tests.cluster.api import LINGER, PATIENCE, Api, Space
 from tests.server.serving import Process, a_process, bearer
 
 from astrago_trainer.client import Job, NotFound, TrainerClient
@@ -69,7 +69,7 @@ class Person:
     def submit(self, script: str, **fields: Any) -> Job:
         """Of one node and little room, unless told."""
         wanted = {"framework": "pytorch", "nodes": 1, "resources": SMALL, **fields}
-        return self.client.submit(user=self.user, code={"inline": script}, **wanted)
+        return self.client.submit(user=self.user, code={"inline": LINGER + script}, **wanted)
 
     def until(self, name: str, claim: Callable[[Job], object]) -> Job:
         """The first job as the server tells of it for which the claim holds; one that has ended may start again."""

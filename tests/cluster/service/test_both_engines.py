@@ -6,7 +6,7 @@ import json
 
 import httpx
 import pytest
-from tests.cluster.api import PATIENCE
+from tests.cluster.api import LINGER, PATIENCE
 from tests.cluster.service.people import a_server
 from tests.server.serving import a_process, bearer
 
@@ -35,7 +35,7 @@ JOB = {
     "nodes": 2,
     "resources": {"cpu": {"request": "50m", "limit": 1}, "memory": "256Mi"},
     "env": [{"name": "EPOCHS", "value": "3"}, {"name": "SPECIAL", "value": 'a "b" $(EPOCHS) $c'}],
-    "code": {"inline": SCRIPT},
+    "code": {"inline": LINGER + SCRIPT},
     "max_restarts": 0,
 }
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
+from tests.cluster.api import LINGER
 
 from astrago_trainer.catalogue import names, system_scripts
 
 IMAGE = "pytorch/pytorch:2.2.2-cuda11.8-cudnn8-runtime"
-CODE = "import os\nprint('I am', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])\n"
+CODE = LINGER + "import os\nprint('I am', os.environ['RANK'], 'of', os.environ['WORLD_SIZE'])\n"
 
 
 def nested(person, code=CODE, framework="pytorch"):
@@ -127,7 +128,7 @@ def test_the_second_body_runs_its_command_with_its_variables(ann):
 
 @pytest.mark.req("M23", "M24")
 def test_a_job_that_ends_badly_says_why(ann):
-    name = create(ann, nested(ann, code="import sys\nsys.exit('no data')\n"))
+    name = create(ann, nested(ann, code=LINGER + "sys.exit('no data')\n"))
     assert ann.wait(name).phase == "Failed"
     status = ann.first("GET", f"{name}/status", namespace=ann.namespace)
     assert status["state"] == "Failed"
@@ -150,7 +151,7 @@ def test_what_is_wrong_with_a_request_is_told_and_makes_nothing(ann):
 
 @pytest.mark.req("M12", "M13", "M20", "M39")
 def test_tensorflow_finds_its_workers(ann):
-    code = "import os\nprint('TF_CONFIG is', os.environ['TF_CONFIG'])\n"
+    code = LINGER + "import os\nprint('TF_CONFIG is', os.environ['TF_CONFIG'])\n"
     name = create(ann, nested(ann, code=code, framework="tensorflow"))
     assert ann.wait(name).has_succeeded, ann.client.get(name)
     hosts = [f"{name}-node-0-{index}.{name}.{ann.namespace}.svc.cluster.local" for index in (0, 1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from tests.cluster.api import LINGER
 
 from astrago_trainer.catalogue import script
 
@@ -107,7 +108,7 @@ def test_code_data_and_models_are_volumes_at_once(ann, kubectl, tmp_path):
             }
         )
     code = (
-        "import os, pathlib\n"
+        f"{LINGER}import os, pathlib\n"
         "model = pathlib.Path('/models/model')\n"
         "print('model', model.read_text() if model.exists() else 'none', os.environ['EPOCHS'])\n"
         "model.write_text('trained')\n"

@@ -17,7 +17,7 @@ from tests.engines.kubernetes.cases import (
 )
 
 from astrago_trainer.engines.kubernetes.failures import Failure, failures_of
-from astrago_trainer.engines.kubernetes.phase import JobObjects, observe
+from astrago_trainer.engines.kubernetes.phase import JobObjects, is_ahead_of_pods, observe
 
 UNSCHEDULABLE = {
     "conditions": [
@@ -557,3 +557,26 @@ def test_of_two_that_failed_in_one_second_the_one_that_was_noticed_first_stays_t
     )
     past = failures_of(pod(1, ended(3), phase="Failed"))
     assert observe(seen, failures=past, now=NOW).message == "rank 1 ended with exit code 3"
+
+
+COMPLETE = trainjob(condition("Complete", "AllJobsCompleted"))
+FAILED = trainjob(condition("Failed", "FailedJobs"))
+
+
+@pytest.mark.parametrize(
+    ("found", "is_ahead"),
+    [
+        (objects(COMPLETE, job_set()), True),
+        (objects(COMPLETE, job_set(), pod(0, waiting("ContainerCreating"), phase="Pending")), True),
+        (objects(COMPLETE, job_set(nodes=2), pod(0, ended(0), phase="Succeeded"), pod(1)), True),
+        (objects(COMPLETE, job_set(), pod(0, ended(0), phase="Succeeded")), False),
+        (objects(COMPLETE, job_set(restarts=1), pod(0, ended(1), phase="Failed")), True),
+        (objects(COMPLETE, job_set(), pod(0, is_going=True)), False),
+        (objects(FAILED, job_set()), True),
+        (objects(FAILED, job_set(), pod(0, ended(3), phase="Failed")), False),
+        (objects(trainjob(condition("Failed", "DeadlineExceeded")), job_set()), False),
+        (objects(trainjob(condition("Failed", "TrainingRuntimeNotSupported"))), False),
+    ],
+)
+def test_an_end_is_ahead_of_pods_that_have_not_told_theirs(found, is_ahead):
+    assert is_ahead_of_pods(found, observe(found, now=NOW)) is is_ahead

@@ -44,7 +44,12 @@ from astrago_trainer.engines.kubernetes.objects import (
     TrainJob,
 )
 from astrago_trainer.engines.kubernetes.objects import Node as ClusterNode
-from astrago_trainer.engines.kubernetes.phase import CONTROLLER_SECONDS, JobObjects, observe
+from astrago_trainer.engines.kubernetes.phase import (
+    CONTROLLER_SECONDS,
+    JobObjects,
+    is_ahead_of_pods,
+    observe,
+)
 from astrago_trainer.engines.kubernetes.pods import is_current, jobset_of
 from astrago_trainer.engines.kubernetes.quotas import tightest
 from astrago_trainer.engines.kubernetes.resources import (
@@ -72,7 +77,7 @@ END_SECONDS = 90.0
 _DRAIN_SECONDS = 10.0
 LAST_LINES_SECONDS = 30.0
 """For the logs of a job that has ended to come to their ends; they do within a moment, unless the way is bad."""
-_READING = "all ranks have ended; the last lines of their logs are being read"
+_READING = "the job has ended; the last lines of its logs are being read"
 _HOLDS_ROOM = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -158,7 +163,11 @@ class KubernetesEngine:
         )
         if seen.reason == UNSCHEDULABLE:
             return self._with_numbers(seen, objects)
-        if seen.phase is not None and is_terminal(seen.phase) and self._reads_on(handle):
+        if (
+            seen.phase is not None
+            and is_terminal(seen.phase)
+            and self._reads_on(handle, is_ahead_of_pods(objects, seen))
+        ):
             return replace(seen, phase=Phase.RUNNING, reason="ReadingLogs", message=_READING)
         return seen
 
@@ -403,9 +412,10 @@ class KubernetesEngine:
             self._folders[folder] = handle
             self._logs.look(folder, pods)
 
-    def _reads_on(self, handle: Handle) -> bool:
+    def _reads_on(self, handle: Handle, is_ahead: bool) -> bool:
         """Whether its end is to be told later: whoever hears of it takes the logs for whole."""
-        if self._logs is None or not self._logs.is_behind(self.logs(handle)):
+        is_behind = self._logs is not None and self._logs.is_behind(self.logs(handle))
+        if not is_ahead and not is_behind:
             self._ended.pop(handle, None)
             return False
         loop = asyncio.get_running_loop()

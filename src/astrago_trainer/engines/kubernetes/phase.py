@@ -48,6 +48,8 @@ from astrago_trainer.engines.kubernetes.waiting import Why, why_not_created, why
 
 CONTROLLER_SECONDS = 10.0
 """Operators make the next object within a second; after this time they are thought to be down."""
+_FOR_PODS = frozenset({"FailedJobs", "ReachedMaxRestarts", "FailJobSetFailurePolicyAction"})
+"""JobSet's words for a failure that some pod is the cause of, while no such pod has been seen."""
 _PATIENT = (Phase.QUEUED, Phase.PENDING, Phase.PULLING, Phase.INITIALIZING, Phase.RESTARTING)
 """From what is furthest from running on; the job is where its last pod is."""
 
@@ -110,6 +112,17 @@ def observe(
         pods=tuple(seen_pod(pod, _pod_reason(pod, objects, absent)) for pod in pods),
         events=events,
     )
+
+
+def is_ahead_of_pods(objects: JobObjects, seen: Observation) -> bool:
+    """Whether the end of the job is known here before that of its pods: each kind comes on a watch of its own.
+
+    What a pod wrote, and what it failed of, is looked for when the pod is seen.
+    """
+    pods = [pod for pod in objects.pods.values() if is_current(pod, seen.attempt)]
+    if not all(has_ended(pod) for pod in pods):
+        return True
+    return seen.reason in _FOR_PODS or (seen.phase is Phase.COMPLETE and not seen.pods)
 
 
 def _why(

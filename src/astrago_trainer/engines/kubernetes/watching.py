@@ -30,8 +30,8 @@ from astrago_trainer.engines.kubernetes.resources import Resource
 
 PAGE = 200
 """Objects of one answer while listing: bounds memory, costs a call per page."""
-WATCH_SECONDS = 300
-"""The server ends a watch after this time, so that a moved endpoint is noticed."""
+WATCH_SECONDS = 300, 600
+"""The server ends a watch after such a time, so that a moved endpoint is noticed; not all of them at once."""
 SILENCE_SECONDS = 90.0
 """A bookmark comes every minute; a longer silence is a dead line, which TCP alone would not notice for hours."""
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 10.0
@@ -187,7 +187,7 @@ class Watched(Generic[T]):
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
-            "timeoutSeconds": str(WATCH_SECONDS),
+            "timeoutSeconds": str(random.randint(*WATCH_SECONDS)),  # noqa: S311 - spreads load
         }
         async with self._client.stream(self._path, query, silence=SILENCE_SECONDS) as response:
             self._is_up_to_date()
