@@ -574,6 +574,7 @@ FAILED = trainjob(condition("Failed", "FailedJobs"))
         (objects(COMPLETE, job_set(), pod(0, is_going=True)), False),
         (objects(FAILED, job_set()), True),
         (objects(FAILED, job_set(), pod(0, ended(3), phase="Failed")), False),
+        (objects(FAILED, job_set(nodes=2), pod(0, ended(3), phase="Failed"), pod(1)), False),
         (objects(trainjob(condition("Failed", "DeadlineExceeded")), job_set()), False),
         (objects(trainjob(condition("Failed", "TrainingRuntimeNotSupported"))), False),
     ],

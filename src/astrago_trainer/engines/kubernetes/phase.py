@@ -117,12 +117,13 @@ def observe(
 def is_ahead_of_pods(objects: JobObjects, seen: Observation) -> bool:
     """Whether the end of the job is known here before that of its pods: each kind comes on a watch of its own.
 
-    What a pod wrote, and what it failed of, is looked for when the pod is seen.
+    What a pod wrote, and what it failed of, is looked for when the pod is seen. Of a failure the cause is enough: the
+    other pods are being removed, and may never have begun.
     """
+    if seen.phase is not Phase.COMPLETE:
+        return seen.reason in _FOR_PODS
     pods = [pod for pod in objects.pods.values() if is_current(pod, seen.attempt)]
-    if not all(has_ended(pod) for pod in pods):
-        return True
-    return seen.reason in _FOR_PODS or (seen.phase is Phase.COMPLETE and not seen.pods)
+    return not seen.pods or not all(has_ended(pod) for pod in pods)
 
 
 def _why(
