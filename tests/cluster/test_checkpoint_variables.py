@@ -17,7 +17,7 @@ def test_the_code_finds_its_checkpoints_and_the_number_of_its_attempt(space, ver
         "checkpoints": "/checkpoints",
         "resume_from": "/checkpoints/old $(HOME)",
         "max_restarts": 1,
-        "command": "env | grep ^ASTRAGO_ | sort; [ $ASTRAGO_ATTEMPT = 1 ]",
+        "command": "env | grep ^ASTRAGO_ | sort; sleep 1; [ $ASTRAGO_ATTEMPT = 1 ]",
     }
     spec, platform = parse_job_spec(request), default_platform(version)
     runtime = load_runtime(platform.default_runtimes[spec.framework])

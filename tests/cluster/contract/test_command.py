@@ -9,7 +9,7 @@ from tests.cluster.contract.jobs import a_node, a_runtime, a_trainjob, ended
 @pytest.mark.req("M41", "M44", "M45")
 def test_a_dollar_sign_does_not_always_arrive_as_it_was_written(space):
     space.create(a_runtime(a_node("exit 0")))
-    script = "echo '$(EPOCHS) $(UNKNOWN) $$ $$$$ $(date)'"
+    script = "echo '$(EPOCHS) $(UNKNOWN) $$ $$$$ $(date)'; sleep 1"
     env = [{"name": "EPOCHS", "value": "3"}]
 
     space.create(a_trainjob(trainer={"command": ["sh", "-c", script], "env": env}))

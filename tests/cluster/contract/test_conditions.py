@@ -59,9 +59,7 @@ def test_a_job_has_no_condition_until_all_ranks_have_ended_well(space, kubectl):
 
 @pytest.mark.req("M131", "M133", "M24")
 def test_a_job_fails_with_the_name_of_the_job_below_and_no_exit_code(space):
-    script = (
-        'echo "rank $JOB_COMPLETION_INDEX"; [ $JOB_COMPLETION_INDEX = 0 ] || exit 7; sleep 3600'
-    )
+    script = 'echo "rank $JOB_COMPLETION_INDEX"; [ $JOB_COMPLETION_INDEX = 0 ] || { sleep 1; exit 7; }; sleep 3600'
     space.create(a_runtime(a_node(script, restart="Never", backoffLimit=0)))
 
     space.create(a_trainjob(nodes=2))
@@ -83,9 +81,7 @@ def test_a_job_fails_with_the_name_of_the_job_below_and_no_exit_code(space):
 
 @pytest.mark.req("M131")
 def test_the_pod_that_failed_stays_with_its_log_and_the_others_go(space):
-    script = (
-        'echo "rank $JOB_COMPLETION_INDEX"; [ $JOB_COMPLETION_INDEX = 0 ] || exit 7; sleep 3600'
-    )
+    script = 'echo "rank $JOB_COMPLETION_INDEX"; [ $JOB_COMPLETION_INDEX = 0 ] || { sleep 1; exit 7; }; sleep 3600'
     space.create(a_runtime(a_node(script, restart="Never", backoffLimit=0)))
 
     space.create(a_trainjob(nodes=2))

@@ -8,19 +8,25 @@ from astrago_trainer.catalogue import system_scripts
 
 IMAGE = "pytorch/pytorch:2.2.2-cuda11.8-cudnn8-runtime"
 FAILS = """
-import os, sys, time
+import os, pathlib, time
+zero = pathlib.Path("/tmp/rank-0-has-begun")
 print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "parent", os.getppid(), flush=True)
 if os.environ["RANK"] == "1":
+    while not zero.exists():
+        time.sleep(0.01)
     raise SystemExit("the data is not there")
+zero.touch()
 time.sleep(1000)
 """
-# Waits with sigwait, because a handler could run just before a sleep begins, which would go on.
+# Waits with sigwait, because a handler could run just before a sleep begins, which would go on. Lives for a while after
+# its last line, because containerd may lose what is written at the very end.
 STOPS = """
-import os, signal
+import os, signal, time
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 print("ready", flush=True)
 signal.sigwait({signal.SIGTERM})
 print("rank", os.environ["RANK"], "stops", flush=True)
+time.sleep(1)
 """
 
 

@@ -28,6 +28,7 @@ for name in os.environ["NAMES"].split():
             break
         except socket.gaierror:
             time.sleep(0.2)
+time.sleep(1)
 """
 
 

@@ -17,7 +17,7 @@ from tests.cluster.contract.jobs import (
 
 @pytest.mark.req("M124", "M20")
 def test_a_plain_runtime_gives_a_rank_and_the_users_variables_and_nothing_else(space):
-    space.create(a_runtime(a_node("env"), policy=PLAIN))
+    space.create(a_runtime(a_node("env; sleep 1"), policy=PLAIN))
     mine = {"name": "EPOCHS", "value": "3"}
 
     space.create(a_trainjob(nodes=2, trainer={"env": [mine]}))

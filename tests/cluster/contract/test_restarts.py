@@ -44,7 +44,10 @@ def test_the_defaults_are_restarts_in_place_and_a_limit_of_six(space):
 def test_a_container_that_fails_is_started_again_in_its_pod_and_the_others_see_nothing(space):
     state = {"volumes": [{"name": "state", "emptyDir": {}}]}
     mount = {"volumeMounts": [{"name": "state", "mountPath": "/state"}]}
-    script = IN_RANK_1 + f"[ -e /state/tried ] && {FOREVER}; touch /state/tried; echo why; exit 3"
+    script = (
+        IN_RANK_1
+        + f"[ -e /state/tried ] && {FOREVER}; touch /state/tried; echo why; sleep 1; exit 3"
+    )
     space.create(a_runtime(a_node(script, pod=state, container=mount)))
 
     space.create(a_trainjob(nodes=2))
@@ -83,7 +86,9 @@ def test_after_the_back_off_limit_the_pods_and_their_logs_are_gone(space):
 
 @pytest.mark.req("M133", "M114", "X13")
 def test_one_failure_makes_all_ranks_anew_until_the_limit_is_reached(space):
-    node = a_node(IN_RANK_1 + 'echo "attempt $ATTEMPT"; exit 3', restart="Never", backoffLimit=0)
+    node = a_node(
+        IN_RANK_1 + 'echo "attempt $ATTEMPT"; sleep 1; exit 3', restart="Never", backoffLimit=0
+    )
     space.create(a_runtime(node, failurePolicy={"maxRestarts": 1}))
 
     space.create(a_trainjob(nodes=2, trainer={"env": [ATTEMPT]}))
@@ -129,7 +134,7 @@ def test_a_group_that_was_restarted_can_still_complete(space, version):
 
 @pytest.mark.req("M133", "M114")
 def test_ranks_that_did_not_fail_get_sigterm_before_the_group_starts_again(space, kubectl):
-    healthy = "trap 'echo SIGTERM; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
+    healthy = "trap 'echo SIGTERM; sleep 1; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
     failing = f"trap 'exit 0' TERM; {WAIT_FOR_A_SIGN}; exit 3"
     script = f"if [ $JOB_COMPLETION_INDEX = 1 ]; then {failing}; fi; {healthy}"
     pod = {"terminationGracePeriodSeconds": 3600}

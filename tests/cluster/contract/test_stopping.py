@@ -18,11 +18,12 @@ from builders import an_override
 
 # Waits with sigwait, because a handler could run just before a sleep begins, which would go on.
 TRAINING = """
-import signal
+import signal, time
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
 print("ready", flush=True)
 signal.sigwait({signal.SIGTERM})
 print("SIGTERM", flush=True)
+time.sleep(1)
 """
 
 # Hears the signal and stays until a file tells it to go, as a training that writes its last checkpoint does. After a

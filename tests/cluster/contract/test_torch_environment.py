@@ -21,7 +21,7 @@ from builders import container_of, env_of, pod_of
 
 @pytest.mark.req("M123", "M19")
 def test_each_rank_finds_the_variables_of_torchrun(space):
-    space.create(a_runtime(a_node("env")))
+    space.create(a_runtime(a_node("env; sleep 1")))
 
     space.create(
         a_trainjob("ranks", nodes=2, trainer={"resourcesPerNode": {"requests": {"cpu": "500m"}}})

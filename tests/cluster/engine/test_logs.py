@@ -95,11 +95,13 @@ def test_every_attempt_of_every_rank_and_its_init_containers_are_kept(engine, a_
     init = {
         "name": "prepare",
         "image": "busybox:1.36.1",
-        "command": ["sh", "-c", "echo prepared $JOB_COMPLETION_INDEX"],
+        "command": ["sh", "-c", "echo prepared $JOB_COMPLETION_INDEX; sleep 1"],
     }
+    # Rank 1 fails when rank 0 has begun and listens, also to signals.
     script = (
-        'echo begun; if [ "$JOB_COMPLETION_INDEX" = 1 ]; then exit 7; fi; '
-        'trap "echo told; exit 0" TERM; sleep 1000 & wait'
+        'echo begun; if [ "$JOB_COMPLETION_INDEX" = 1 ]; then '
+        "until nc job-node-0-0.job 5000 </dev/null 2>/dev/null; do sleep 0.1; done; exit 7; fi; "
+        'trap "echo told; sleep 0.5; exit 0" TERM; nc -l -p 5000 & sleep 1000 & wait; wait'
     )
 
     async def scenario():
@@ -118,7 +120,7 @@ def test_every_attempt_of_every_rank_and_its_init_containers_are_kept(engine, a_
 
 def test_a_container_that_starts_again_in_its_pod_goes_on_in_its_log(engine, a_handle):
     handle = a_handle()
-    script = "n=$(cat /state/n || echo 0); echo start $n; echo $((n + 1)) > /state/n; [ $n = 1 ]"
+    script = "n=$(cat /state/n || echo 0); echo start $n; echo $((n + 1)) > /state/n; sleep 1; [ $n = 1 ]"
     node = {
         "pod": {"volumes": [{"name": "state", "emptyDir": {}}]},
         "container": {"volumeMounts": [{"name": "state", "mountPath": "/state"}]},
@@ -138,7 +140,7 @@ def test_a_container_that_starts_again_in_its_pod_goes_on_in_its_log(engine, a_h
 
 def test_a_pod_that_is_deleted_leaves_its_log_and_the_group_starts_again(engine, a_handle, space):
     handle = a_handle()
-    script = 'echo begun; trap "echo told; exit 1" TERM; sleep 1000 & wait'
+    script = 'echo begun; trap "echo told; sleep 0.5; exit 1" TERM; sleep 1000 & wait'
 
     async def scenario():
         await engine.apply(handle, effective(script, nodes=2, restarts=1))

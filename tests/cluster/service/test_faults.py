@@ -127,6 +127,7 @@ def test_a_rank_over_its_memory_is_named_with_its_limit_and_its_restarts_are_cou
     script = (
         "import os, time\n"
         "print('begun', flush=True)\n"
+        "time.sleep(1)\n"
         "held = bytearray(os.urandom(1024)) * 2**20 if os.environ['RANK'] == '1' else b''\n"
         "time.sleep(1000)\n"
     )
@@ -137,5 +138,5 @@ def test_a_rank_over_its_memory_is_named_with_its_limit_and_its_restarts_are_cou
     assert (job.phase, job.reason, job.restarts) == ("Failed", "OOMKilled", 1)
     assert job.message.startswith("rank 1 used more memory than its limit of 256Mi and was killed")
     assert "all 1 restarts are used up" in job.message
-    for rank, attempt in ((0, 0), (1, 0), (0, 1), (1, 1)):
-        assert "begun" in ann.lines("job", rank, attempt=attempt)
+    for attempt in (0, 1):
+        assert "begun" in ann.lines("job", 1, attempt=attempt)
