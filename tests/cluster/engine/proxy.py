@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 from cluster.layout import API_PORT, NODE_IP
 
 from astrago_trainer.engines.kubernetes.credentials import Access, Auth
+from astrago_trainer.engines.kubernetes.engine import KubernetesEngine
 from astrago_trainer.engines.kubernetes.handshakes import close_if_cut
 
 GONE = {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"}
@@ -89,6 +91,19 @@ async def proxy(access: Access, trouble: Trouble) -> AsyncIterator[Access]:
             for task in busy:
                 task.cancel()
             await asyncio.gather(*busy, return_exceptions=True)
+
+
+@asynccontextmanager
+async def engine_behind(
+    trouble: Trouble, access: Access, namespace: str, data: Path
+) -> AsyncIterator[KubernetesEngine]:
+    """An engine whose way to the API server is as bad as `trouble` says."""
+    async with proxy(access, trouble) as way:
+        engine = KubernetesEngine(data, access=way, namespaces=[namespace])
+        try:
+            yield engine
+        finally:
+            await engine.close()
 
 
 async def _answer(

@@ -9,12 +9,11 @@ import sys
 import pytest
 from cluster.layout import Layout
 from tests.cluster.engine.jobs import code, effective
-from tests.cluster.engine.proxy import Trouble, proxy
+from tests.cluster.engine.proxy import Trouble, engine_behind
 from tests.engines.jobs import run, until, until_over
 
 from astrago_trainer.core.lifecycle import Phase
 from astrago_trainer.engines.base import EngineRejected, EngineUnavailable, Handle
-from astrago_trainer.engines.kubernetes.engine import KubernetesEngine
 
 ENDLESS = "exec sleep 1000"
 
@@ -97,15 +96,11 @@ def test_an_answer_that_is_lost_makes_no_second_job(access, namespace, a_handle,
         return is_lost
 
     async def scenario():
-        async with proxy(access, Trouble(lose_answer=lose)) as way:
-            engine = KubernetesEngine(tmp_path, access=way, namespaces=[namespace])
-            try:
-                with pytest.raises(EngineUnavailable):
-                    await engine.apply(handle, effective("exit 0"))
+        async with engine_behind(Trouble(lose_answer=lose), access, namespace, tmp_path) as engine:
+            with pytest.raises(EngineUnavailable):
                 await engine.apply(handle, effective("exit 0"))
-                return await until_over(engine, handle)
-            finally:
-                await engine.close()
+            await engine.apply(handle, effective("exit 0"))
+            return await until_over(engine, handle)
 
     assert asyncio.run(scenario()).phase is Phase.COMPLETE
     assert lost

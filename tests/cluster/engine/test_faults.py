@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 import pytest
 from tests.cluster.engine.jobs import effective
-from tests.cluster.engine.proxy import Trouble, proxy
+from tests.cluster.engine.proxy import Trouble, engine_behind
 from tests.engines.jobs import PATIENCE, run, until, until_over
 
 from astrago_trainer.core.lifecycle import Phase
@@ -45,15 +45,11 @@ def test_watches_that_are_cut_or_forgotten_miss_nothing(
     handle = a_handle()
 
     async def scenario():
-        async with proxy(access, trouble) as way:
-            engine = KubernetesEngine(tmp_path, access=way, namespaces=[namespace])
-            try:
-                await engine.apply(handle, effective("sleep 1", nodes=2))
-                end = await told_of_the_end(engine, handle)
-                await engine.stop(handle)
-                return end, await engine.observe(handle)
-            finally:
-                await engine.close()
+        async with engine_behind(trouble, access, namespace, tmp_path) as engine:
+            await engine.apply(handle, effective("sleep 1", nodes=2))
+            end = await told_of_the_end(engine, handle)
+            await engine.stop(handle)
+            return end, await engine.observe(handle)
 
     end, after = asyncio.run(scenario())
     assert end is Phase.COMPLETE
@@ -82,23 +78,19 @@ def test_what_happened_while_nothing_was_seen_is_told_when_the_place_is_forgotte
         space.until_one("trainjobs", "ended", is_complete)
 
     async def scenario():
-        async with proxy(access, trouble) as way:
-            engine = KubernetesEngine(tmp_path, access=way, namespaces=[namespace])
-            try:
-                await engine.apply(ended, effective(script, name="ended"))
-                await engine.apply(removed, effective("exec sleep 1000", name="removed"))
-                for each in (ended, removed):
-                    await until(engine, each, lambda seen: seen.phase is Phase.RUNNING)
-                told = asyncio.create_task(told_of_the_end(engine, ended))
-                trouble.is_down = True
-                await asyncio.to_thread(happens)
-                setattr(trouble, way_of_telling, 1)
-                trouble.is_down = False
-                end = await told
-                await until(engine, removed, lambda seen: seen.is_gone)
-                return end, (engine.logs(ended) / "logs/0/ended-node-0-0/node.log").read_bytes()
-            finally:
-                await engine.close()
+        async with engine_behind(trouble, access, namespace, tmp_path) as engine:
+            await engine.apply(ended, effective(script, name="ended"))
+            await engine.apply(removed, effective("exec sleep 1000", name="removed"))
+            for each in (ended, removed):
+                await until(engine, each, lambda seen: seen.phase is Phase.RUNNING)
+            told = asyncio.create_task(told_of_the_end(engine, ended))
+            trouble.is_down = True
+            await asyncio.to_thread(happens)
+            setattr(trouble, way_of_telling, 1)
+            trouble.is_down = False
+            end = await told
+            await until(engine, removed, lambda seen: seen.is_gone)
+            return end, (engine.logs(ended) / "logs/0/ended-node-0-0/node.log").read_bytes()
 
     end, log = asyncio.run(scenario())
     written = "".join(f"{number}\n" for number in range(1, 20001)).encode()
@@ -116,20 +108,16 @@ def test_the_end_of_a_job_is_told_when_its_pods_have_told_theirs(
     trouble = Trouble()
 
     async def scenario():
-        async with proxy(access, trouble) as way:
-            engine = KubernetesEngine(tmp_path, access=way, namespaces=[namespace])
-            try:
-                await engine.nodes()  # everything has been listed
-                trouble.hold = lambda path: path.endswith("/pods")
-                script = f"echo said; sleep 1; exit {code}"
-                await engine.apply(handle, effective(script, restarts=0))
-                early = await until(
-                    engine, handle, lambda seen: seen.ended_at is not None or seen.phase is phase
-                )
-                trouble.hold = lambda _path: False
-                return early, await until_over(engine, handle)
-            finally:
-                await engine.close()
+        async with engine_behind(trouble, access, namespace, tmp_path) as engine:
+            await engine.nodes()  # everything has been listed
+            trouble.hold = lambda path: path.endswith("/pods")
+            script = f"echo said; sleep 1; exit {code}"
+            await engine.apply(handle, effective(script, restarts=0))
+            early = await until(
+                engine, handle, lambda seen: seen.ended_at is not None or seen.phase is phase
+            )
+            trouble.hold = lambda _path: False
+            return early, await until_over(engine, handle)
 
     early, over = asyncio.run(scenario())
     assert (early.phase, early.reason) == (Phase.RUNNING, "ReadingLogs")
@@ -146,20 +134,16 @@ def test_a_server_that_does_not_answer_is_unavailable_and_its_jobs_are_not_gone(
     trouble = Trouble()
 
     async def scenario():
-        async with proxy(access, trouble) as way:
-            engine = KubernetesEngine(tmp_path, access=way, namespaces=[namespace])
-            try:
-                await engine.apply(handle, effective("exit 0"))
-                trouble.refuse = lambda _method, _path: 503
-                seen = await engine.observe(handle)
-                with pytest.raises(EngineUnavailable):
-                    await engine.stop(handle)
-                with pytest.raises(EngineUnavailable):
-                    await engine.observe(a_handle("other"))
-                trouble.refuse = lambda _method, _path: None
-                return seen, await until_over(engine, handle)
-            finally:
-                await engine.close()
+        async with engine_behind(trouble, access, namespace, tmp_path) as engine:
+            await engine.apply(handle, effective("exit 0"))
+            trouble.refuse = lambda _method, _path: 503
+            seen = await engine.observe(handle)
+            with pytest.raises(EngineUnavailable):
+                await engine.stop(handle)
+            with pytest.raises(EngineUnavailable):
+                await engine.observe(a_handle("other"))
+            trouble.refuse = lambda _method, _path: None
+            return seen, await until_over(engine, handle)
 
     seen, after = asyncio.run(scenario())
     assert not seen.is_gone
@@ -171,17 +155,13 @@ def test_observing_asks_nothing_of_the_server(access, namespace, a_handle, tmp_p
     trouble = Trouble()
 
     async def scenario():
-        async with proxy(access, trouble) as way:
-            engine = KubernetesEngine(tmp_path, access=way, namespaces=[namespace])
-            try:
-                await engine.apply(handle, effective("exit 0"))
-                await until_over(engine, handle)
-                before = len(trouble.asked)
-                for _ in range(1000):
-                    await engine.observe(handle)
-                return before, len(trouble.asked)
-            finally:
-                await engine.close()
+        async with engine_behind(trouble, access, namespace, tmp_path) as engine:
+            await engine.apply(handle, effective("exit 0"))
+            await until_over(engine, handle)
+            before = len(trouble.asked)
+            for _ in range(1000):
+                await engine.observe(handle)
+            return before, len(trouble.asked)
 
     before, after = asyncio.run(scenario())
     assert before == after

@@ -122,21 +122,33 @@ def test_a_deleted_pod_brings_the_whole_group_again(ann, api):
     ann.delete("job")
 
 
+TAKES_ALL = """
+import os, socket, time
+print("begun", flush=True)
+place = os.environ["MASTER_ADDR"], 23456
+if os.environ["RANK"] == "0":
+    listening = socket.create_server(("", place[1]))
+else:
+    while True:
+        try:
+            socket.create_connection(place, timeout=1).close()
+            break
+        except OSError:
+            time.sleep(0.1)
+    held = bytearray(os.urandom(1024)) * 2**20
+time.sleep(1000)
+"""
+"""Rank 1, when rank 0 has begun: what is killed earlier has no log."""
+
+
 def test_a_rank_over_its_memory_is_named_with_its_limit_and_its_restarts_are_counted(ann):
     """The kernel's own kill, on a real node; the other rank is told to end, and is not the cause."""
-    script = (
-        "import os, time\n"
-        "print('begun', flush=True)\n"
-        "time.sleep(1)\n"
-        "held = bytearray(os.urandom(1024)) * 2**20 if os.environ['RANK'] == '1' else b''\n"
-        "time.sleep(1000)\n"
-    )
-    ann.submit(script, name="job", nodes=2, max_restarts=1)
+    ann.submit(TAKES_ALL, name="job", nodes=2, max_restarts=1)
     again = ann.until("job", lambda job: job.restarts == 1)
     assert (again.run, again.max_restarts) == (1, 1)
     job = ann.wait("job")
     assert (job.phase, job.reason, job.restarts) == ("Failed", "OOMKilled", 1)
     assert job.message.startswith("rank 1 used more memory than its limit of 256Mi and was killed")
     assert "all 1 restarts are used up" in job.message
-    for attempt in (0, 1):
-        assert "begun" in ann.lines("job", 1, attempt=attempt)
+    for rank, attempt in ((0, 0), (1, 0), (0, 1), (1, 1)):
+        assert "begun" in ann.lines("job", rank, attempt=attempt)
