@@ -14,9 +14,9 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.engines.jobs import a_handle, effective, log, until, until_over
+from tests.engines.jobs import PATIENCE, a_handle, effective, log, until, until_over
 
-from astrago_trainer.core.lifecycle import Phase
+from astrago_trainer.core.lifecycle import Phase, is_terminal
 from astrago_trainer.engines.base import Handle
 from astrago_trainer.engines.local.engine import LocalEngine
 from astrago_trainer.engines.local.folder import identity, read_json, write_json
@@ -65,10 +65,14 @@ def test_jobs_outlive_a_killed_server_and_are_found_again_within_a_second(
         begin = time.monotonic()
         found = [await engine.observe(handle) for handle in handles]
         seconds = time.monotonic() - begin
-        for handle in handles:
-            await until(engine, handle, lambda seen: seen.phase is Phase.RUNNING)
-        go_on.touch()
-        return engine, handles, found, seconds, [await until_over(engine, h) for h in handles]
+        try:
+            for handle in handles:
+                await until(engine, handle, lambda seen: seen.phase is Phase.RUNNING)
+            go_on.touch()
+            return engine, handles, found, seconds, [await until_over(engine, h) for h in handles]
+        finally:
+            for handle in handles:
+                await engine.stop(handle)
 
     engine, handles, found, seconds, ends = asyncio.run(scenario())
     assert seconds < 1
@@ -128,6 +132,27 @@ def test_after_a_reboot_jobs_go_on_with_their_next_attempt(engine):
     seen, folder = asyncio.run(scenario())
     assert (seen.phase, seen.attempt) == (Phase.COMPLETE, 1)
     assert log(folder, attempt=1) == "again\n"
+
+
+def test_who_listens_for_news_hears_of_a_killed_supervisor_and_need_not_ask_again(engine):
+    async def end_as_told(handle):
+        async for _ in engine.changes():
+            seen = await engine.observe(handle)
+            if is_terminal(seen.phase):
+                return seen
+
+    async def scenario():
+        handle = a_handle()
+        await engine.apply(handle, effective("exec sleep 1000", **GROUP))
+        await until(engine, handle, lambda seen: seen.phase is Phase.RUNNING)
+        listener = asyncio.create_task(end_as_told(handle))
+        await asyncio.sleep(0)  # it listens now
+        os.kill(read_json(engine.folder(handle).supervisor)["pid"], signal.SIGKILL)
+        return await asyncio.wait_for(listener, PATIENCE)
+
+    for _ in range(5):
+        seen = asyncio.run(scenario())
+        assert (seen.phase, seen.reason) == (Phase.FAILED, "SupervisorLost")
 
 
 def test_a_frozen_rank_is_ended_by_a_stop(engine):

@@ -15,6 +15,10 @@ from astrago_trainer.logs.layout import place_in_job
 
 Json = dict[str, Any]
 
+_EXITING = 0x4
+"""PF_EXITING of the kernel: what runs nothing any more, though it may not be a zombie yet. Its files are closed after
+this is set and before it is one, so that whoever is woken by that would find it alive."""
+
 
 class JobFolder:
     """Paths below the folder of one job."""
@@ -113,7 +117,9 @@ def identity(pid: int, table: str = "/proc") -> Json | None:
             boot = file.read().strip()
     except OSError:
         return None
-    return None if fields[0] in "ZX" else {"pid": pid, "start": int(fields[19]), "boot": boot}
+    if fields[0] in "ZX" or int(fields[6]) & _EXITING:
+        return None
+    return {"pid": pid, "start": int(fields[19]), "boot": boot}
 
 
 def is_alive(who: Json | None, table: str = "/proc") -> bool:

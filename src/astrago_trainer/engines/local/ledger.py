@@ -32,7 +32,7 @@ class Ledger:
         self._notice: Notice | None = None
 
     def watch(self) -> Watch:
-        """News of those who leave, also of those who die."""
+        """News of those who take their turn or leave, also of those who die."""
         return Watch(self._folder)
 
     def enter(self, uid: str, who: Json, needs: Json) -> None:
@@ -45,18 +45,25 @@ class Ledger:
     def take(self, uid: str, *, ports: int) -> Json | str:
         """What the job may use, if it is its turn and there is room; else why not, in numbers."""
         with self._entries() as entries:
-            free = self._free(entries)
-            for entry in entries:
-                if entry["uid"] == uid:
-                    if entry["holds"] is None:
-                        short = _shortage(entry["needs"], free, self._machine)
-                        if short:
-                            return short
-                        entry["holds"] = self._grant(entry["needs"], free, entries, ports)
-                    return dict(entry["holds"])
+            taken = self._take(uid, entries, ports)
+            is_awaited = any(entry["holds"] is None for entry in entries)
+        if is_awaited and not isinstance(taken, str) and self._notice is not None:
+            self._notice.tell()  # the next one may have looked before us, and found us in its way
+        return taken
+
+    def _take(self, uid: str, entries: list[Json], ports: int) -> Json | str:
+        free = self._free(entries)
+        for entry in entries:
+            if entry["uid"] == uid:
                 if entry["holds"] is None:
-                    return "another job has waited for longer; jobs start in their order"
-            return "the job is not in the queue"
+                    short = _shortage(entry["needs"], free, self._machine)
+                    if short:
+                        return short
+                    entry["holds"] = self._grant(entry["needs"], free, entries, ports)
+                return dict(entry["holds"])
+            if entry["holds"] is None:
+                return "another job has waited for longer; jobs start in their order"
+        return "the job is not in the queue"
 
     def leave(self, uid: str) -> None:
         with self._entries() as entries:
