@@ -212,6 +212,11 @@ def test_one_failure_starts_the_whole_group_again_up_to_the_limit(engine):
     seen, folder = run(engine, job)
 
     assert (seen.phase, seen.reason, seen.attempt) == (Phase.FAILED, "ReachedMaxRestarts", 2)
+    assert [(each.attempt, each.phase, each.reason) for each in seen.ended] == [
+        (0, Phase.FAILED, "BackoffLimitExceeded"),
+        (1, Phase.FAILED, "BackoffLimitExceeded"),
+    ]
+    assert all("exit code 3" in each.message for each in seen.ended)
     logs = [log(folder, attempt=n, rank=1) for n in range(3)]
     assert logs == [f"attempt {n}\n" for n in range(3)]
 
@@ -273,6 +278,7 @@ def test_a_lost_supervisor_is_told_and_costs_a_restart(engine, restarts):
 
     if restarts:
         assert (seen.phase, seen.attempt) == (Phase.COMPLETE, 1)
+        assert [(each.attempt, each.reason) for each in seen.ended] == [(0, "SupervisorLost")]
     else:
         assert (seen.phase, seen.reason) == (Phase.FAILED, "SupervisorLost")
     assert processes_of(handle) == []

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from astrago_trainer.core.lifecycle import Phase, can_move, is_terminal
-from astrago_trainer.engines.base import GONE, Event, Observation
+from astrago_trainer.engines.base import GONE, Ended, Event, Observation
 from astrago_trainer.service.decide import (
     LOST,
     REJECTED,
@@ -95,6 +95,33 @@ def test_what_is_seen_is_noted_once():
         (Note("Running", "was Pending; Started: all pods run"),),
     )
     assert again == Decision(Step.WAIT)
+
+
+def test_a_restart_that_came_between_two_looks_is_told_with_its_cause():
+    ended = (Ended(0, 7.0, "Error", "rank 1 broke"), Ended(1, 8.0, "Error", "rank 0 broke"))
+    seen = Observation(Phase.RUNNING, attempt=2, ended=ended)
+
+    assert decide(RUNNING, seen, NOW).notes == (
+        Note("Restarting", "was Running; Error: rank 1 broke", 7.0),
+        Note("Restarting", "was Restarting; Error: rank 0 broke", 8.0),
+        Note("Running", "was Restarting"),
+    )
+
+
+def test_a_restart_that_was_watched_is_told_once():
+    ended = (Ended(0, 7.0, "Error", "rank 1 broke"),)
+    seen = Observation(Phase.RUNNING, attempt=1, ended=ended)
+
+    decision = decide(RUNNING._replace(phase="Restarting"), seen, NOW)
+    assert decision.notes == (Note("Running", "was Restarting"),)
+
+
+def test_a_resumption_is_no_restart():
+    ended = (Ended(0, 7.0, "Suspended", "", Phase.SUSPENDED),)
+    seen = Observation(Phase.RUNNING, attempt=1, ended=ended)
+
+    decision = decide(RUNNING._replace(phase="Suspended"), seen, NOW)
+    assert decision.notes == (Note("Running", "was Suspended"),)
 
 
 def test_an_end_has_its_time_and_outcome():

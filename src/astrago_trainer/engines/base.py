@@ -100,6 +100,19 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """How an earlier attempt ended."""
+
+    attempt: int
+    time: float
+    """Seconds since 1970."""
+    reason: str
+    message: str
+    phase: Phase = Phase.FAILED
+    """`Suspended` where people ended it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Observation:
     """What an engine sees of a job now."""
 
@@ -113,6 +126,8 @@ class Observation:
     ended_at: float | None = None
     pods: tuple[Pod, ...] = ()
     events: tuple[Event, ...] = field(default=(), repr=False)
+    ended: tuple[Ended, ...] = ()
+    """The newest attempts before this one, in their order: whoever looks late learns here why there is another."""
 
     @property
     def is_gone(self) -> bool:

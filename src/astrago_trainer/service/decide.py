@@ -16,12 +16,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from astrago_trainer.core.lifecycle import Phase, is_expired, is_terminal, next_phase
-from astrago_trainer.engines.base import Observation
+from astrago_trainer.engines.base import Ended, Observation
 from astrago_trainer.store.jobs import Job
 
 LOST = "LostByEngine"
@@ -49,6 +49,8 @@ class Note:
 
     reason: str
     message: str
+    time: float | None = None
+    """None: now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +191,31 @@ def _noted(job: Job, seen: Observation, now: float, step: Step) -> Decision:
     if seen.events:
         found["engine_events"] = max(job.engine_events, seen.events[-1].number)
     values = {name: value for name, value in found.items() if getattr(job, name) != value}
-    notes = (_move(before, after, seen),) if after is not before else ()
-    return Decision(step, values, notes)
+    missed = _missed_restarts(job, seen) if is_believed else ()
+    before = Phase.RESTARTING if missed else before
+    notes = (_move(before, after, seen.reason, seen.message),) if after is not before else ()
+    return Decision(step, values, (*missed, *notes))
 
 
-def _move(before: Phase, after: Phase, seen: Observation) -> Note:
-    why = ": ".join(part for part in (seen.reason, seen.message) if part)
+def ends_of(job: Job, seen: Observation) -> list[Ended]:
+    """How the attempts ended that were under way or to come when the job was last looked at."""
+    return [each for each in seen.ended if job.attempt <= each.attempt < seen.attempt]
+
+
+def _missed_restarts(job: Job, seen: Observation) -> tuple[Note, ...]:
+    """Those that came between two looks: the next attempt had begun when we looked again."""
+    before, notes = Phase(job.phase), []
+    for end in ends_of(job, seen):
+        is_known = end.attempt == job.attempt and before is Phase.RESTARTING
+        if end.phase is Phase.FAILED and not is_known:
+            told = _move(before, Phase.RESTARTING, end.reason, end.message)
+            notes.append(replace(told, time=end.time))
+            before = Phase.RESTARTING
+    return tuple(notes)
+
+
+def _move(before: Phase, after: Phase, reason: str, message: str) -> Note:
+    why = ": ".join(part for part in (reason, message) if part)
     return Note(after.value, clipped(f"was {before}" + (f"; {why}" if why else ""), _MOST_MESSAGE))
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from astrago_trainer.core.lifecycle import Phase, is_terminal
-from astrago_trainer.engines.base import Observation, Pod
-from astrago_trainer.service.decide import Decision, clipped
+from astrago_trainer.engines.base import Ended, Observation, Pod
+from astrago_trainer.service.decide import Decision, clipped, ends_of
 from astrago_trainer.service.identity import SYSTEM
 from astrago_trainer.service.outbox import Targets, told_of
 from astrago_trainer.store.jobs import Attempt, Change, Event, Job, PodRow
@@ -24,16 +26,17 @@ def make_change(
 ) -> Change | None:
     """None when nothing is new."""
     after = job._replace(**decision.values)
-    pods = _pods(after, seen, known_pods)
+    pods, ends = _pods(after, seen, known_pods), _ends(job, after, seen, time)
     if not decision.values and not pods and not decision.notes:
         return None
+    is_seen = seen is not None or is_terminal(Phase(after.phase))
     return Change(
         job,
         decision.values,
         _numbered(job, [*_told_by_engine(job, seen), *_told_by_us(decision, time)]),
-        attempts=_attempts(job, after, seen, time),
+        attempts=_attempts(job, after, ends) if is_seen else (),
         pods=pods,
-        deliveries=told_of(job, after, targets, time),
+        deliveries=told_of(job, after, ends, targets, time),
     )
 
 
@@ -48,27 +51,40 @@ def _told_by_engine(job: Job, seen: Observation | None) -> list[Event]:
 
 
 def _told_by_us(decision: Decision, time: float) -> list[Event]:
-    return [Event(0, time, SYSTEM.name, note.reason, note.message) for note in decision.notes]
+    return [
+        Event(0, time if note.time is None else note.time, SYSTEM.name, note.reason, note.message)
+        for note in decision.notes
+    ]
 
 
 def _numbered(job: Job, events: list[Event]) -> tuple[Event, ...]:
     return tuple(event._replace(number=job.events + place) for place, event in enumerate(events))
 
 
-def _attempts(job: Job, after: Job, seen: Observation | None, time: float) -> tuple[Attempt, ...]:
-    """The attempt that goes on, and the one before it that has ended; when one began is written once."""
-    is_over = is_terminal(Phase(after.phase))
-    if after.run != job.run or (seen is None and not is_over):
+def _attempts(job: Job, after: Job, ends: list[Ended]) -> tuple[Attempt, ...]:
+    """The attempt that goes on, and those before it that have ended; when one began is written once."""
+    if after.run != job.run:
         return ()
-    rows = []
-    if after.attempt > job.attempt:
-        why = (Phase.FAILED.value, after.reason, after.message)
-        rows.append(Attempt(job.run, job.attempt, *why, started_at=time, ended_at=time))
-    began = after.started_at if after.attempt == 0 else time
-    ended = after.finished_at if is_over else None
+    rows, began = [], after.started_at
+    for end in ends:
+        why = (end.phase.value, clipped(end.reason, 200), clipped(end.message, 2000))
+        rows.append(Attempt(job.run, end.attempt, *why, started_at=began, ended_at=end.time))
+        began = end.time
+    ended = after.finished_at if is_terminal(Phase(after.phase)) else None
     why = (after.phase, after.reason, after.message)
     rows.append(Attempt(after.run, after.attempt, *why, started_at=began, ended_at=ended))
     return tuple(rows)
+
+
+def _ends(job: Job, after: Job, seen: Observation | None, time: float) -> list[Ended]:
+    """Of attempts that are over by now. One whose restart was watched has ended when that was seen: clocks differ."""
+    if seen is None or after.run != job.run or after.attempt == job.attempt:
+        return []
+    found = {job.attempt: Ended(job.attempt, time, job.reason, job.message)}
+    found |= {each.attempt: each for each in ends_of(job, seen)}
+    if job.phase == Phase.RESTARTING:
+        found[job.attempt] = replace(found[job.attempt], time=time)
+    return list(found.values())
 
 
 def _pods(after: Job, seen: Observation | None, known: tuple[Pod, ...]) -> tuple[PodRow, ...]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from astrago_trainer.core.lifecycle import Phase
+from astrago_trainer.engines.base import Ended
 from astrago_trainer.notify.notices import Chat, Delivery, Kind, Mail, Notice, Webhook, deliveries
 from astrago_trainer.service.effective import handle_of
 from astrago_trainer.store import Store
@@ -29,13 +30,16 @@ def nobody(_: str) -> Iterable[Webhook | Chat | Mail]:
     return ()
 
 
-def told_of(before: Job, after: Job, targets: Targets, time: float) -> tuple[DeliveryRow, ...]:
-    """Rows for a change that people want to hear of: an end, or another start after a failure."""
+def told_of(
+    before: Job, after: Job, ends: Sequence[Ended], targets: Targets, time: float
+) -> tuple[DeliveryRow, ...]:
+    """Rows for a change that people want to hear of: an end, or another start after a failure, which `ends` names."""
     kind = _kind(before, after)
     wanted = tuple(targets(after.namespace)) if kind is not None else ()
     if kind is None or not wanted:
         return ()
     started = after.started_at
+    why = ends[-1] if kind == "restarted" and ends else after
     notice = Notice(
         kind=kind,
         namespace=after.namespace,
@@ -44,8 +48,8 @@ def told_of(before: Job, after: Job, targets: Targets, time: float) -> tuple[Del
         time=time,
         attempt=after.attempt,
         max_restarts=after.max_restarts,
-        reason=after.reason,
-        message=after.message,
+        reason=why.reason,
+        message=why.message,
         duration_seconds=None if started is None else max(0.0, time - started),
     )
     return tuple(
@@ -59,7 +63,8 @@ def _kind(before: Job, after: Job) -> Kind | None:
         return "complete"
     if after.phase != before.phase and after.phase == Phase.FAILED:
         return "failed"
-    return "restarted" if after.restarts > before.restarts else None
+    is_resumed = before.phase == Phase.SUSPENDED
+    return "restarted" if after.restarts > before.restarts and not is_resumed else None
 
 
 class StoreOutbox:

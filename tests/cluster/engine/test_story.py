@@ -76,3 +76,5 @@ def test_a_rank_that_dies_restarts_the_group_and_its_cause_is_told(
     assert "rank 1 ended with exit code 3" in again.message
     assert (seen.phase, seen.attempt, seen.max_restarts) == (Phase.FAILED, 1, 1)
     assert seen.message.startswith("rank 1 ended with exit code 3")
+    assert [(each.attempt, each.reason) for each in seen.ended] == [(0, "Error")]
+    assert seen.ended[0].message.startswith("rank 1 ended with exit code 3")

@@ -513,6 +513,24 @@ def test_a_cause_outlives_its_pod():
     assert observe(seen, failures=past, now=NOW).message == "rank 1 ended with exit code 1"
 
 
+def test_earlier_attempts_are_told_with_their_first_causes():
+    """Of the newest ten; what became of attempt 8 nobody saw."""
+    past = [
+        Failure(
+            f"{attempt} {rank}", attempt, 5.0, 143 if rank else 1, "Error", f"rank {rank} broke"
+        )
+        for attempt in range(12)
+        for rank in (1, 0)
+        if attempt != 8
+    ]
+    found = objects(None, job_set(restarts=12, allowed=20), pod(0, attempt=12))
+
+    ended = observe(found, failures=past, now=NOW).ended
+
+    assert [each.attempt for each in ended] == [2, 3, 4, 5, 6, 7, 9, 10, 11]
+    assert {each.message for each in ended} == {"rank 0 broke"}
+
+
 def test_pods_are_told_by_rank_with_what_became_of_them():
     seen = objects(
         None,

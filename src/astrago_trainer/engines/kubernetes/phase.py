@@ -48,6 +48,8 @@ from astrago_trainer.engines.kubernetes.waiting import Why, why_not_created, why
 
 CONTROLLER_SECONDS = 10.0
 """Operators make the next object within a second; after this time they are thought to be down."""
+MOST_ENDED = 10
+"""Earlier attempts of which it is told how they ended."""
 _FOR_PODS = frozenset({"FailedJobs", "ReachedMaxRestarts", "FailJobSetFailurePolicyAction"})
 """JobSet's words for a failure that some pod is the cause of, while no such pod has been seen."""
 _PATIENT = (Phase.QUEUED, Phase.PENDING, Phase.PULLING, Phase.INITIALIZING, Phase.RESTARTING)
@@ -111,6 +113,7 @@ def observe(
         ended_at=_ended(trainjob),
         pods=tuple(seen_pod(pod, _pod_reason(pod, objects, absent)) for pod in pods),
         events=events,
+        ended=_earlier(known, attempt),
     )
 
 
@@ -275,6 +278,16 @@ def _restarting(job_set: JobSet, attempt: int, failures: list[Failure]) -> Why |
     if before is None:
         return Why(Phase.RESTARTING, "Restarting", used)
     return Why(Phase.RESTARTING, before.reason, f"{used} after {before.message}")
+
+
+def _earlier(failures: list[Failure], attempt: int) -> tuple[base.Ended, ...]:
+    """How the attempts before this one ended, as far as their failures were seen."""
+    causes = (first_cause(failures, each) for each in range(max(0, attempt - MOST_ENDED), attempt))
+    return tuple(
+        base.Ended(each.attempt, each.time, each.reason, each.told())
+        for each in causes
+        if each is not None
+    )
 
 
 def _is_replaced_alone(pods: list[Pod]) -> bool:

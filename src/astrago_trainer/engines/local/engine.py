@@ -24,6 +24,7 @@ from astrago_trainer.engines.base import (
     Ability,
     Amounts,
     Effective,
+    Ended,
     EngineRejected,
     Event,
     Handle,
@@ -395,4 +396,14 @@ def _observation(status: Json, events: tuple[Event, ...]) -> Observation:
             for each in status["pods"]
         ),
         events=events,
+        ended=tuple(
+            Ended(
+                each["attempt"],
+                each["time"],
+                each["reason"],
+                each["message"],
+                Phase.FAILED if each["is_failure"] else Phase.SUSPENDED,
+            )
+            for each in status.get("ended", ())  # nor of this
+        ),
     )

@@ -66,6 +66,8 @@ INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 TURN_SECONDS = 1.0
 """How often a job in the queue looks whether it is its turn, where nobody tells it."""
+MOST_ENDED = 10
+"""Earlier attempts of which it is told how they ended."""
 SAVE_SECONDS = 1.0
 """How long to wait before what found no room on the disk is written again."""
 
@@ -83,6 +85,9 @@ class Supervisor:
         known = self._reports.known
         again = known.get("next_attempt", 0)
         self._attempt: int = known.get("attempt", 0) + again
+        self._ended: list[Json] = known.get("ended", [])
+        if again:
+            self._note_end_of_attempt(known["phase"], known["reason"], known["message"])
         self._restarts: int = known.get("restarts", 0) + (again if known.get("is_failure") else 0)
         self._has_view: bool = settings["isolation"] == "view"
         self._addresses = addresses(self._plan, has_view=self._has_view)
@@ -263,16 +268,23 @@ class Supervisor:
         most = self._plan["max_restarts"]
         if self._restarts < most:
             self._set("Restarting", reason, f"{message}; restart {self._restarts + 1} of {most}")
-            self._stop_all(self._next_attempt)
+            self._stop_all(lambda: self._next_attempt(reason, message))
         else:
             final = "ReachedMaxRestarts" if self._plan["has_failure_policy"] else "FailedJobs"
             self._stop_all(lambda: self._end("Failed", final, message))
 
-    def _next_attempt(self) -> None:
+    def _next_attempt(self, reason: str, message: str) -> None:
         self._attempt += 1
         self._restarts += 1
+        self._note_end_of_attempt("Restarting", reason, message)
         self._reports.tell("Restarted", f"attempt {self._attempt}")
         self._begin_attempt()
+
+    def _note_end_of_attempt(self, phase: str, reason: str, message: str) -> None:
+        """For whoever looks when the next one has begun."""
+        end = {"attempt": self._attempt - 1, "time": time.time()}
+        why = {"is_failure": phase != "Suspended", "reason": reason, "message": message}
+        self._ended = [*self._ended, {**end, **why}][-MOST_ENDED:]
 
     # --- pods and containers
 
@@ -565,6 +577,7 @@ class Supervisor:
             "started_at": self._started_at,
             "ended_at": time.time() if self._is_over else None,
             "isolation": self._settings["isolation"],
+            "ended": self._ended,
         }
         self._reports.write(status, self._groups)
 

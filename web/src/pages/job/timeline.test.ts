@@ -20,8 +20,9 @@ let number = 0;
 const event = (second: number, reason: string, message = "", actor = "astrago"): JobEvent => ({
   ...{ number: number++, time: at(second), actor, reason, message },
 });
-const attempt = (run: number, index: number, begin: number, end: number | null): Attempt => ({
-  ...{ run, attempt: index, phase: "", reason: "", message: "" },
+const attempt = (run: number, index: number, begin: number, end: number | null, failure = ""): Attempt => ({
+  ...{ run, attempt: index, phase: failure ? "Failed" : "Running" },
+  ...{ reason: failure && "Error", message: failure },
   ...{ started_at: at(begin), ended_at: end === null ? null : at(end) },
 });
 
@@ -41,12 +42,12 @@ describe("told", () => {
       event(9, "Complete", "was Running; AllJobsCompleted: done"),
     ];
     const found = told(aJob({ phase: "Complete", attempt: 1 }), events, [
-      attempt(1, 0, 1, 6),
+      attempt(1, 0, 1, 6, "rank 1 ended"),
       attempt(1, 1, 6, 9),
     ]);
     expect(found).toEqual([
       {
-        ...{ run: 1, attempt: 0, failure: "BackoffLimitExceeded: rank 1 ended; restart 1 of 3" },
+        ...{ run: 1, attempt: 0, failure: "Error: rank 1 ended" },
         stretches: [
           { phase: "Pending", from: ms(0), until: ms(1) },
           { phase: "Running", from: ms(1), until: ms(5) },
@@ -62,16 +63,23 @@ describe("told", () => {
       },
     ]);
   });
-  it("takes the reason from the engine where the restart was seen late", () => {
+  it("tells of restarts that came while nobody looked", () => {
     const events = [
       event(1, "Running", "was Pending"),
-      event(5, "BackoffLimitExceeded", "rank 1 ended with exit code 1", "local"),
-      event(5, "Restarted", "attempt 1", "local"),
-      event(6, "Restarting", "was Running; Starting: attempt 1 starts"),
-      event(7, "Running", "was Restarting"),
+      event(5, "Restarting", "was Running; Error: rank 1 ended"),
+      event(7, "Restarting", "was Restarting; Error: rank 0 ended"),
+      event(20, "Running", "was Restarting"),
     ];
-    const found = told(aJob({ attempt: 1 }), events, [attempt(1, 0, 1, 6), attempt(1, 1, 6, null)]);
-    expect(found[0]?.failure).toBe("BackoffLimitExceeded: rank 1 ended with exit code 1");
+    const found = told(aJob({ attempt: 2 }), events, [
+      attempt(1, 0, 1, 5, "rank 1 ended"),
+      attempt(1, 1, 5, 7, "rank 0 ended"),
+      attempt(1, 2, 7, null),
+    ]);
+    expect(found.map((each) => each.failure)).toEqual(["Error: rank 1 ended", "Error: rank 0 ended", ""]);
+    expect(found[2]?.stretches).toEqual([
+      { phase: "Restarting", from: ms(7), until: ms(20) },
+      { phase: "Running", from: ms(20), until: null },
+    ]);
   });
   it("knows a second run, suspension, and a failure for good", () => {
     const events = [
@@ -82,7 +90,7 @@ describe("told", () => {
       event(6, "RunBegins", "run 2 of the same request begins"),
       event(7, "Running", "was Pending"),
     ];
-    const found = told(aJob({ run: 2 }), events, [attempt(1, 0, 1, 4), attempt(2, 0, 7, null)]);
+    const found = told(aJob({ run: 2 }), events, [attempt(1, 0, 1, 4, "it broke"), attempt(2, 0, 7, null)]);
     expect(found.map((each) => [each.run, each.failure])).toEqual([
       [1, "Error: it broke"],
       [2, ""],

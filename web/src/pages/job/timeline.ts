@@ -25,7 +25,7 @@ const ENDS: ReadonlySet<string> = new Set<Phase>(["Complete", "Failed"]);
 /** Who tells changes of phase; the engine and people tell other things. */
 const TELLER = "astrago";
 
-export function chapters(job: Job, events: readonly JobEvent[], attempts: readonly Attempt[]): Chapter[] {
+export function told(job: Job, events: readonly JobEvent[], attempts: readonly Attempt[]): Chapter[] {
   const changes = phaseChanges(job, events);
   const begins = beginnings(job, events, attempts);
   return begins.map((begin, index) => {
@@ -35,34 +35,29 @@ export function chapters(job: Job, events: readonly JobEvent[], attempts: readon
       const next = own[place + 1]?.time ?? (Number.isFinite(end) ? end : null);
       return { phase: each.phase, from: each.time, until: ENDS.has(each.phase) ? each.time : next };
     });
-    return { run: begin.run, attempt: begin.attempt, stretches, failure: failureOf(own) };
+    const row = attempts.find((each) => each.run === begin.run && each.attempt === begin.attempt);
+    return { run: begin.run, attempt: begin.attempt, stretches, failure: failureOf(row) };
   });
 }
 
 interface Change {
   time: number;
   phase: Phase;
-  why: string;
 }
 
 function phaseChanges(job: Job, events: readonly JobEvent[]): Change[] {
   const found: Change[] = [];
   for (const event of events) {
     if (event.actor !== TELLER || !PHASES.has(event.reason)) continue;
-    found.push({ time: Date.parse(event.time), phase: event.reason as Phase, why: whyOf(event.message) });
+    found.push({ time: Date.parse(event.time), phase: event.reason as Phase });
   }
   // The phase before the first change is in its words: "was Pending".
   const before = /^was (\w+)/.exec(
     events.find((each) => each.actor === TELLER && PHASES.has(each.reason))?.message ?? "",
   )?.[1];
   const first = before && PHASES.has(before) ? (before as Phase) : found.length === 0 ? job.phase : null;
-  if (first) found.unshift({ time: Date.parse(job.created_at), phase: first, why: "" });
+  if (first) found.unshift({ time: Date.parse(job.created_at), phase: first });
   return found;
-}
-
-/** "was Running; BackoffLimitExceeded: rank 1 …" without what is known already. */
-function whyOf(message: string): string {
-  return message.replace(/^was \w+(; )?/, "");
 }
 
 /** When each attempt began: the first with the job, one of a further run when it was asked for, a restart when the one before failed. */
@@ -84,31 +79,8 @@ function lastBefore(events: readonly JobEvent[], time: number): JobEvent | undef
   return events.findLast((each) => Date.parse(each.time) <= time);
 }
 
-/** A restart is told at the beginning of the attempt that follows; `chapters` gives it to the one that failed. */
-function failureOf(own: readonly Change[]): string {
-  return own.findLast((each) => each.phase === "Failed")?.why ?? "";
-}
-
-/** The chapters with the reason of each restart at the attempt that ended by it. */
-export function told(job: Job, events: readonly JobEvent[], attempts: readonly Attempt[]): Chapter[] {
-  const found = chapters(job, events, attempts);
-  const restarts = phaseChanges(job, events).filter((each) => each.phase === "Restarting");
-  return found.map((chapter, index) => {
-    const next = found[index + 1];
-    if (chapter.failure || !next || next.run !== chapter.run) return chapter;
-    const begin = next.stretches[0]?.from;
-    const why = restarts.find((each) => each.time === begin)?.why ?? "";
-    // Seen late, when the next attempt had begun already: then the engine has told why.
-    return { ...chapter, failure: /^Starting: /.test(why) ? toldBefore(begin, job, events) : why };
-  });
-}
-
-/** The engine's last word before a restart was seen, other than that it restarts. */
-function toldBefore(time: number | undefined, job: Job, events: readonly JobEvent[]): string {
-  const seen = events.findIndex(
-    (each) => each.actor === TELLER && each.reason === "Restarting" && Date.parse(each.time) === time,
-  );
-  const before = events.slice(events.slice(0, seen).findLastIndex((each) => each.actor === TELLER) + 1, seen);
-  const found = before.findLast((each) => each.actor === job.engine && each.reason !== "Restarted");
-  return found ? `${found.reason}: ${found.message}` : "";
+/** Why an attempt ended without success, in the words of the first cause. */
+function failureOf(attempt: Attempt | undefined): string {
+  if (attempt?.phase !== "Failed") return "";
+  return [attempt.reason, attempt.message].filter(Boolean).join(": ");
 }
