@@ -134,7 +134,7 @@ def test_a_suspended_job_has_no_pods_and_runs_again_when_resumed(engine, a_handl
 
     assert suspended.phase is Phase.SUSPENDED
     assert not [pod for pod in suspended.pods if pod.phase == "Running"]
-    assert resumed.phase is RUNNING
+    assert (resumed.phase, resumed.restarts) == (RUNNING, 0)
 
 
 def test_a_job_may_be_suspended_from_the_beginning(engine, a_handle, effective):

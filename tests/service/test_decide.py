@@ -73,7 +73,7 @@ def test_the_table(case):
 
 def test_what_is_seen_is_noted_once():
     seen = Observation(
-        Phase.RUNNING, "Started", "all pods run", attempt=1, started_at=5.0,
+        Phase.RUNNING, "Started", "all pods run", attempt=1, restarts=1, started_at=5.0,
         events=(Event(0, 5.0, "Started", ""), Event(3, 6.0, "PodFailed", "")),
     )  # fmt: skip
 
@@ -122,6 +122,7 @@ def test_a_resumption_is_no_restart():
 
     decision = decide(RUNNING._replace(phase="Suspended"), seen, NOW)
     assert decision.notes == (Note("Running", "was Suspended"),)
+    assert "restarts" not in decision.values
 
 
 def test_an_end_has_its_time_and_outcome():
@@ -203,6 +204,7 @@ some_observations = some.just(GONE) | some.builds(
     reason=some.text(max_size=5),
     message=some.text(max_size=5),
     attempt=some.integers(0, 5),
+    restarts=some.integers(0, 5),
     ended_at=some.none() | some.floats(0, NOW),
 )
 

@@ -72,7 +72,7 @@ def test_without_a_word_of_the_engine_the_last_that_was_known_stands():
 
 @pytest.mark.parametrize("phase", ["Running", "Restarting"])
 def test_a_notification_of_a_restart_names_its_cause(phase):
-    seen = Observation(Phase.RUNNING, attempt=1, ended=(BROKE,))
+    seen = Observation(Phase.RUNNING, attempt=1, restarts=1, ended=(BROKE,))
 
     (delivery,) = change_by(RUNNING._replace(phase=phase), seen).deliveries
 

@@ -121,6 +121,8 @@ class Observation:
     reason: str = ""
     message: str = ""
     attempt: int = 0
+    restarts: int = 0
+    """After failures: an attempt that began because people resumed the job is none of them."""
     max_restarts: int = 0
     started_at: float | None = None
     ended_at: float | None = None

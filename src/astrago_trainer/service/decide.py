@@ -181,7 +181,7 @@ def _noted(job: Job, seen: Observation, now: float, step: Step) -> Decision:
             "reason": clipped(seen.reason, _MOST_REASON),
             "message": clipped(seen.message, _MOST_MESSAGE),
             "attempt": max(job.attempt, seen.attempt),
-            "restarts": max(job.restarts, job.lost + seen.attempt),
+            "restarts": max(job.restarts, job.lost + seen.restarts),
             "max_restarts": max(job.max_restarts, seen.max_restarts),
             "started_at": job.started_at if job.started_at is not None else seen.started_at,
         }

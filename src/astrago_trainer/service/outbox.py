@@ -63,8 +63,7 @@ def _kind(before: Job, after: Job) -> Kind | None:
         return "complete"
     if after.phase != before.phase and after.phase == Phase.FAILED:
         return "failed"
-    is_resumed = before.phase == Phase.SUSPENDED
-    return "restarted" if after.restarts > before.restarts and not is_resumed else None
+    return "restarted" if after.restarts > before.restarts else None
 
 
 class StoreOutbox:

@@ -108,6 +108,7 @@ def observe(
         why.reason,
         why.message,
         attempt=attempt,
+        restarts=attempt,
         max_restarts=_max_restarts(job_set),
         started_at=_started(objects),
         ended_at=_ended(trainjob),

@@ -378,6 +378,7 @@ def _observation(status: Json, events: tuple[Event, ...]) -> Observation:
         status["reason"],
         status["message"],
         attempt=status.get("attempt", 0),
+        restarts=status.get("restarts", 0),
         max_restarts=status.get("max_restarts", 0),
         started_at=status.get("started_at"),
         ended_at=status.get("ended_at"),

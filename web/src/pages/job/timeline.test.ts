@@ -81,6 +81,25 @@ describe("told", () => {
       { phase: "Running", from: ms(20), until: null },
     ]);
   });
+  it("does not take the restart before a suspension for the one after it", () => {
+    const events = [
+      event(1, "Running", "was Pending"),
+      event(5, "Restarting", "was Running; Error: rank 1 ended"),
+      event(6, "Running", "was Restarting"),
+      event(10, "Suspended", "was Running"),
+      event(20, "Running", "was Suspended"),
+    ];
+    const found = told(aJob({ attempt: 2 }), events, [
+      attempt(1, 0, 1, 5, "rank 1 ended"),
+      { ...attempt(1, 1, 5, 20), phase: "Suspended" },
+      attempt(1, 2, 20, null),
+    ]);
+    expect(found.map((each) => each.stretches.map((stretch) => stretch.phase))).toEqual([
+      ["Pending", "Running"],
+      ["Restarting", "Running", "Suspended"],
+      ["Running"],
+    ]);
+  });
   it("knows a second run, suspension, and a failure for good", () => {
     const events = [
       event(1, "Running", "was Pending"),

@@ -68,7 +68,10 @@ function beginnings(job: Job, events: readonly JobEvent[], attempts: readonly At
   for (const each of attempts) {
     if (each.run === 1 && each.attempt === 0) continue;
     const started = each.started_at ? Date.parse(each.started_at) : Number.POSITIVE_INFINITY;
-    const teller = each.attempt === 0 ? runs[each.run - 2] : lastBefore(restarts, started);
+    // A restart before the last attempt began is that one's; this one was resumed.
+    const last = found.at(-1)?.time ?? 0;
+    const own = restarts.filter((restart) => Date.parse(restart.time) > last);
+    const teller = each.attempt === 0 ? runs[each.run - 2] : lastBefore(own, started);
     const time = teller ? Math.min(Date.parse(teller.time), started) : started;
     if (Number.isFinite(time)) found.push({ run: each.run, attempt: each.attempt, time });
   }
