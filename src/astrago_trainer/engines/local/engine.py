@@ -405,6 +405,6 @@ def _observation(status: Json, events: tuple[Event, ...]) -> Observation:
                 each["message"],
                 Phase.FAILED if each["is_failure"] else Phase.SUSPENDED,
             )
-            for each in status.get("ended", ())  # nor of this
+            for each in status.get("ended", ())  # nor does such a supervisor tell of these
         ),
     )
