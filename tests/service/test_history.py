@@ -84,6 +84,18 @@ def test_a_notification_of_a_restart_names_its_cause(phase):
     )
 
 
+def test_what_an_engine_says_of_an_end_is_kept_within_bounds_wherever_it_goes():
+    long = Ended(0, 7.0, "E" * 999, "\0" + "x" * 9999)
+
+    change = change_by(RUNNING, Observation(Phase.RUNNING, attempt=1, restarts=1, ended=(long,)))
+
+    (delivery,) = change.deliveries
+    told = json.loads(delivery.body)["notice"]
+    for reason, message in (change.attempts[0][3:5], (told["reason"], told["message"])):
+        assert (len(reason), len(message)) == (200, 2000)
+        assert message.startswith("\N{REPLACEMENT CHARACTER}x")
+
+
 def test_a_resumption_is_no_restart_that_people_are_told_of():
     suspended = Ended(0, 7.0, "Suspended", "suspended on request", Phase.SUSPENDED)
     seen = Observation(Phase.RUNNING, attempt=1, ended=(suspended,))

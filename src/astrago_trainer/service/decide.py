@@ -28,8 +28,9 @@ LOST = "LostByEngine"
 REJECTED = "Rejected"
 UNAVAILABLE = "EngineUnavailable"
 
-_MOST_MESSAGE = 2000
-_MOST_REASON = 200
+MOST_MESSAGE = 2000
+MOST_REASON = 200
+"""Characters of what engines say that are kept."""
 
 
 class Step(StrEnum):
@@ -95,7 +96,7 @@ def decide_unavailable(job: Job, why: str) -> Decision:
     """The engine does not answer; told once, because it is asked again and again."""
     if is_terminal(Phase(job.phase)) or job.reason == UNAVAILABLE:
         return Decision(Step.WAIT)
-    values = {"reason": UNAVAILABLE, "message": clipped(why, _MOST_MESSAGE)}
+    values = {"reason": UNAVAILABLE, "message": clipped(why, MOST_MESSAGE)}
     return Decision(Step.WAIT, values, (Note(UNAVAILABLE, values["message"]),))
 
 
@@ -162,7 +163,7 @@ def _failed(job: Job, reason: str, message: str, now: float) -> Decision:
         "phase": failed,
         "outcome": failed,
         "reason": reason,
-        "message": clipped(message, _MOST_MESSAGE),
+        "message": clipped(message, MOST_MESSAGE),
         "finished_at": now,
         "settled_at": now,
     }
@@ -178,8 +179,8 @@ def _noted(job: Job, seen: Observation, now: float, step: Step) -> Decision:
     if is_believed:
         found |= {
             "phase": after.value,
-            "reason": clipped(seen.reason, _MOST_REASON),
-            "message": clipped(seen.message, _MOST_MESSAGE),
+            "reason": clipped(seen.reason, MOST_REASON),
+            "message": clipped(seen.message, MOST_MESSAGE),
             "attempt": max(job.attempt, seen.attempt),
             "restarts": max(job.restarts, job.lost + seen.restarts),
             "max_restarts": max(job.max_restarts, seen.max_restarts),
@@ -216,7 +217,7 @@ def _missed_restarts(job: Job, seen: Observation) -> tuple[Note, ...]:
 
 def _move(before: Phase, after: Phase, reason: str, message: str) -> Note:
     why = ": ".join(part for part in (reason, message) if part)
-    return Note(after.value, clipped(f"was {before}" + (f"; {why}" if why else ""), _MOST_MESSAGE))
+    return Note(after.value, clipped(f"was {before}" + (f"; {why}" if why else ""), MOST_MESSAGE))
 
 
 def clipped(text: str, most: int) -> str:

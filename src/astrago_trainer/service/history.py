@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from astrago_trainer.core.lifecycle import Phase, is_terminal
 from astrago_trainer.engines.base import Ended, Observation, Pod
-from astrago_trainer.service.decide import Decision, clipped, ends_of
+from astrago_trainer.service.decide import MOST_MESSAGE, MOST_REASON, Decision, clipped, ends_of
 from astrago_trainer.service.identity import SYSTEM
 from astrago_trainer.service.outbox import Targets, told_of
 from astrago_trainer.store.jobs import Attempt, Change, Event, Job, PodRow
@@ -26,9 +26,10 @@ def make_change(
 ) -> Change | None:
     """None when nothing is new."""
     after = job._replace(**decision.values)
-    pods, ends = _pods(after, seen, known_pods), _ends(job, after, seen, time)
+    pods = _pods(after, seen, known_pods)
     if not decision.values and not pods and not decision.notes:
         return None
+    ends = _ends(job, after, seen, time)
     is_seen = seen is not None or is_terminal(Phase(after.phase))
     return Change(
         job,
@@ -45,7 +46,13 @@ def _told_by_engine(job: Job, seen: Observation | None) -> list[Event]:
         return []
     new = [each for each in seen.events if each.number > job.engine_events]
     return [
-        Event(0, each.time, job.engine, clipped(each.reason, 200), clipped(each.message, 2000))
+        Event(
+            0,
+            each.time,
+            job.engine,
+            clipped(each.reason, MOST_REASON),
+            clipped(each.message, MOST_MESSAGE),
+        )
         for each in new[-_MOST_EVENTS_AT_ONCE:]
     ]
 
@@ -67,7 +74,7 @@ def _attempts(job: Job, after: Job, ends: list[Ended]) -> tuple[Attempt, ...]:
         return ()
     rows, began = [], after.started_at
     for end in ends:
-        why = (end.phase.value, clipped(end.reason, 200), clipped(end.message, 2000))
+        why = (end.phase.value, end.reason, end.message)
         rows.append(Attempt(job.run, end.attempt, *why, started_at=began, ended_at=end.time))
         began = end.time
     ended = after.finished_at if is_terminal(Phase(after.phase)) else None
@@ -81,7 +88,9 @@ def _ends(job: Job, after: Job, seen: Observation | None, time: float) -> list[E
     if seen is None or after.run != job.run or after.attempt == job.attempt:
         return []
     found = {job.attempt: Ended(job.attempt, time, job.reason, job.message)}
-    found |= {each.attempt: each for each in ends_of(job, seen)}
+    for end in ends_of(job, seen):
+        reason, message = clipped(end.reason, MOST_REASON), clipped(end.message, MOST_MESSAGE)
+        found[end.attempt] = replace(end, reason=reason, message=message)
     if job.phase == Phase.RESTARTING:
         found[job.attempt] = replace(found[job.attempt], time=time)
     return list(found.values())
@@ -102,7 +111,7 @@ def _pods(after: Job, seen: Observation | None, known: tuple[Pod, ...]) -> tuple
             pod.phase.value,
             pod.restarts,
             pod.exit_code,
-            clipped(pod.reason, 2000),
+            clipped(pod.reason, MOST_MESSAGE),
             pod.node,
             pod.address,
         )

@@ -86,9 +86,10 @@ class Supervisor:
         again = known.get("next_attempt", 0)
         self._attempt: int = known.get("attempt", 0) + again
         self._ended: list[Json] = known.get("ended", [])
+        is_failure = bool(known.get("is_failure"))  # else people had suspended it
         if again:
-            self._note_end_of_attempt(known["phase"], known["reason"], known["message"])
-        self._restarts: int = known.get("restarts", 0) + (again if known.get("is_failure") else 0)
+            self._note_end_of_attempt(known["reason"], known["message"], is_failure=is_failure)
+        self._restarts: int = known.get("restarts", 0) + (again if is_failure else 0)
         self._has_view: bool = settings["isolation"] == "view"
         self._addresses = addresses(self._plan, has_view=self._has_view)
         self._names = names(self._plan, self._addresses)
@@ -276,15 +277,20 @@ class Supervisor:
     def _next_attempt(self, reason: str, message: str) -> None:
         self._attempt += 1
         self._restarts += 1
-        self._note_end_of_attempt("Restarting", reason, message)
+        self._note_end_of_attempt(reason, message, is_failure=True)
         self._reports.tell("Restarted", f"attempt {self._attempt}")
         self._begin_attempt()
 
-    def _note_end_of_attempt(self, phase: str, reason: str, message: str) -> None:
+    def _note_end_of_attempt(self, reason: str, message: str, *, is_failure: bool) -> None:
         """For whoever looks when the next one has begun."""
-        end = {"attempt": self._attempt - 1, "time": time.time()}
-        why = {"is_failure": phase != "Suspended", "reason": reason, "message": message}
-        self._ended = [*self._ended, {**end, **why}][-MOST_ENDED:]
+        end = {
+            "attempt": self._attempt - 1,
+            "time": time.time(),
+            "reason": reason,
+            "message": message,
+            "is_failure": is_failure,
+        }
+        self._ended = [*self._ended, end][-MOST_ENDED:]
 
     # --- pods and containers
 
