@@ -1,7 +1,7 @@
 """`make demo`: a two-node PyTorch training through the real server, from nothing to nothing.
 
-Installs torch once, outside the checkout, starts a server on a free port with a data folder that goes away, runs the
-sample as a user would, shows its numbers, and ends everything it began; also after Ctrl-C.
+Starts a server on a free port with a data folder that goes away and runs the sample as a user would. The job installs
+torch once, outside the checkout. Shows the numbers and ends everything it began; also after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -26,18 +26,7 @@ STOP_SECONDS = 30.0
 
 
 def main() -> int:
-    from cluster.errors import ClusterError
-    from cluster.frameworks import RUNNING_PYTHON, environment
-
-    try:
-        torch = environment("torch", RUNNING_PYTHON)
-    except ClusterError as error:
-        print(f"demo: {error}", file=sys.stderr)
-        return 1
-    with (
-        tempfile.TemporaryDirectory(prefix="astrago-demo-") as folder,
-        server(folder, torch) as url,
-    ):
+    with tempfile.TemporaryDirectory(prefix="astrago-demo-") as folder, server(folder) as url:
         os.environ |= {"ASTRAGO_SERVER": url, "ASTRAGO_NAMESPACE": "demo"}
         say(f"A server answers at {url}. Two nodes train a small classifier on it:")
         try:
@@ -72,15 +61,20 @@ def astrago(*argv: str) -> int:
 
 
 @contextmanager
-def server(folder: str, torch: Path) -> Iterator[str]:
+def server(folder: str) -> Iterator[str]:
     """A process of its own in a session of its own: Ctrl-C is ours to handle."""
     env = {
         **os.environ,
-        "ASTRAGO_ENVIRONMENTS": f"*={torch}",
         "ASTRAGO_LOG": "json",
         "ASTRAGO_LOCAL_OVERSIZE": "squeeze",  # it also runs on a machine with one core
     }
-    for name in ("ASTRAGO_SERVER", "ASTRAGO_TOKEN", "ASTRAGO_DATABASE", "ASTRAGO_AUTH"):
+    for name in (
+        "ASTRAGO_SERVER",
+        "ASTRAGO_TOKEN",
+        "ASTRAGO_DATABASE",
+        "ASTRAGO_AUTH",
+        "ASTRAGO_ENVIRONMENTS",
+    ):
         env.pop(name, None)
     log = Path(folder) / "server.log"
     with log.open("wb") as errors:

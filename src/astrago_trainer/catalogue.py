@@ -131,6 +131,7 @@ def default_platform(version: TrainerVersion = "2.1") -> Platform:
     return Platform(
         trainer_version=version,
         system_scripts=_config_maps(),
+        requirements_script=texts["install_requirements.sh"],
         preludes={
             "pytorch": texts["prelude_pytorch.sh"],
             "tensorflow": texts["prelude_tensorflow.sh"],

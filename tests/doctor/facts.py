@@ -22,6 +22,7 @@ MACHINE = MachineFacts(
     settings_trouble="",
     environments_trouble="",
     frameworks={"/opt/astrago/bin": ("torch",)},
+    provided={"torch 2.15": True, "tensorflow-cpu 2.15": False},
     isolation_trouble="",
     groups_trouble="",
     cpus=8.0,

@@ -42,7 +42,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     job.add_argument("--cpus", metavar="N", help="CPU cores of each node, as 4 or 500m")
     job.add_argument("--memory", metavar="SIZE", help="memory of each node, as 16Gi")
     job.add_argument("--processes-per-node", metavar="N", help="a number, auto, cpu or gpu (1)")
-    job.add_argument("--framework", choices=("pytorch", "tensorflow", "horovod"), default="pytorch")
+    job.add_argument(
+        "--framework",
+        choices=("pytorch", "tensorflow", "horovod"),
+        help="default: what the script imports, else pytorch",
+    )
     job.add_argument("--image", help="container image; the runtime's when left out")
     job.add_argument("--runtime", help="training runtime; the framework's when left out")
     job.add_argument(
@@ -58,6 +62,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME=CLAIM:/PATH[:ro]",
         help="a claim and where the script sees it",
+    )
+    job.add_argument(
+        "-r", "--requirements", metavar="FILE", help="packages to install first, one a line"
     )
     job.add_argument("--checkpoints", metavar="PATH", help="folder for checkpoints, on a volume")
     job.add_argument("--max-restarts", type=count, metavar="N", help="starts after a failure")
@@ -89,6 +96,10 @@ def execute(options: argparse.Namespace) -> int:
 
 
 def _fields(options: argparse.Namespace) -> dict[str, object]:
+    from pathlib import Path
+
+    from astrago_trainer.client.requests import read_script
+
     resources = {
         "cpu": options.cpus,
         "memory": options.memory,
@@ -108,6 +119,7 @@ def _fields(options: argparse.Namespace) -> dict[str, object]:
         "volumes": [_volume(each, options) for each in options.volume] or None,
         "checkpoints": options.checkpoints,
         "max_restarts": options.max_restarts,
+        "requirements": read_script(Path(options.requirements)) if options.requirements else None,
     }
 
 

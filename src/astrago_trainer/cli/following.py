@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 Json = Mapping[str, Any]
 
 _MOST_FAILURE_LINES = 6
+_STEP = re.compile(r"\d %$")
 _TOLD = ("Suspended", "Deleting")
 
 
@@ -131,10 +133,11 @@ def _tell_change(screen: Screen, before: Json, after: Json) -> None:
 def _tell_waiting(screen: Screen, job: Json, told: str) -> str:
     """Where no line lives, why it waits is told once it does: after a second without news."""
     text = f"── {job['phase']}: {words.why(job)}"
-    if screen.err.is_interactive or job["phase"] == "Running" or text == told:
+    step = _STEP.sub("", text)  # of a progress in percent, each tenth is enough
+    if screen.err.is_interactive or job["phase"] == "Running" or step == told:
         return told
     screen.say(text)
-    return text
+    return step
 
 
 def _live(job: Json) -> str:

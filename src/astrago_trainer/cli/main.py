@@ -52,6 +52,7 @@ COMMANDS = {
     "clone": "begin a new job like another one",
     "delete": "end jobs and remove them with their logs",
     "nodes": "list the machines, how full they are, and by whom",
+    "environments": "list or install what stands in for images on this machine",
     "runtimes": "list the runtimes that come with the package, or show one",
     "login": "choose a server for all commands",
     "whoami": "show who you are, and where",

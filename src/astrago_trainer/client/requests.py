@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ Json = dict[str, Any]
 MOST_SCRIPT = 1 << 20
 """A ConfigMap holds no more; the server says precisely how much fits."""
 MOST_FILES = 500
+_IMPORT = re.compile(
+    r"^[ \t]*(?:import|from)[ \t]+(torch|tensorflow|keras|horovod)\b", re.MULTILINE
+)
 
 
 def request(spec: Mapping[str, Any] | None, fields: Mapping[str, Any]) -> Json:
@@ -44,7 +48,16 @@ def script_request(
     made: Json = {"code": code}
     if arguments:
         made["args"] = list(arguments)
-    return {"framework": "pytorch", **made, **request(None, fields)}
+    return {"framework": framework_of(code), **made, **request(None, fields)}
+
+
+def framework_of(code: Json) -> str:
+    """The framework whose packages the code imports; pytorch where it imports none of them."""
+    text = "\n".join(code["files"].values()) if "files" in code else code["inline"]
+    found = set(_IMPORT.findall(text))
+    if "horovod" in found:
+        return "horovod"
+    return "tensorflow" if found & {"tensorflow", "keras"} and "torch" not in found else "pytorch"
 
 
 def folder_code(folder: Path, entry: str, patterns: Sequence[str]) -> Json:

@@ -73,6 +73,8 @@ class Platform:
     system_scripts: tuple[SystemScripts, ...] = ()
     preludes: Mapping[Framework, str] = field(default_factory=_table)
     """Shell text put before the user's command where the runtime has no System ConfigMap."""
+    requirements_script: str = ""
+    """Shell text of the init container that installs the packages of a job."""
     interpreters: Mapping[Framework, str] = field(
         default_factory=lambda: _table(pytorch="python", tensorflow="python3", horovod=_MPIRUN)
     )

@@ -41,7 +41,14 @@ def check_settings(facts: MachineFacts) -> Finding:
 def check_frameworks(facts: MachineFacts) -> list[Finding]:
     if facts.environments_trouble:
         return [wrong("environments", facts.environments_trouble)]
-    return [_frameworks_of(place, found) for place, found in facts.frameworks.items()]
+    ready = [title for title, is_ready in facts.provided.items() if is_ready]
+    later = [title for title, is_ready in facts.provided.items() if not is_ready]
+    texts = [f"{', '.join(ready)}: ready"] * bool(ready)
+    texts += [f"{', '.join(later)}: installed when the first job needs it"] * bool(later)
+    return [
+        *(_frameworks_of(place, found) for place, found in facts.frameworks.items()),
+        ok("environments", "; ".join(texts)),
+    ]
 
 
 def _frameworks_of(place: str, found: tuple[str, ...]) -> Finding:

@@ -18,7 +18,9 @@ from astrago_trainer import __version__
 from astrago_trainer.core.errors import AstragoError
 from astrago_trainer.engines.local.limits import Limits
 from astrago_trainer.engines.local.machine import this_machine
-from astrago_trainer.environments import images_here
+from astrago_trainer.environments.choosing import images_here
+from astrago_trainer.environments.folders import environment_of
+from astrago_trainer.environments.known import KNOWN
 from astrago_trainer.server.settings import read_settings
 
 FRAMEWORKS = ("torch", "tensorflow")
@@ -37,7 +39,9 @@ class MachineFacts:
     settings_trouble: str
     environments_trouble: str
     frameworks: Mapping[str, tuple[str, ...]]
-    """Folder of programs -> the frameworks that its Python has."""
+    """Folder of programs that an administrator named -> the frameworks that its Python has."""
+    provided: Mapping[str, bool]
+    """Title of each environment that is installed on demand -> whether it is there."""
     isolation_trouble: str
     groups_trouble: str
     cpus: float
@@ -82,6 +86,7 @@ def read_machine(data: Path, database: str | None) -> MachineFacts:
         settings_trouble=settings_trouble,
         environments_trouble=environments_trouble,
         frameworks=frameworks,
+        provided=_provided(),
         isolation_trouble=_isolation(),
         groups_trouble=Limits().trouble,
         cpus=machine["cpu"] / 1000,
@@ -107,8 +112,13 @@ def _environments() -> tuple[str, dict[str, tuple[str, ...]]]:
         images = images_here()
     except AstragoError as error:
         return str(error), {}
-    places = dict.fromkeys([images.default, *images.patterns.values()])
+    places = dict.fromkeys(images.patterns.values())
     return "", {place: _frameworks(place) for place in places}
+
+
+def _provided() -> dict[str, bool]:
+    found = [environment_of(known.name) for known in KNOWN.values() if known.locks]
+    return {each.title: each.is_ready for each in found}
 
 
 def _frameworks(place: str) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ def an_engine(data: Path, isolation: str) -> LocalEngine:
     patterns = {
         "pytorch/*": programs("torch"),
         "tensorflow/*": programs("tensorflow"),
-        "horovod/*": programs("torch", "openmpi"),
+        "horovod/*": programs("horovod"),
     }
     return LocalEngine(data, isolation=isolation, images=Images(programs("torch"), patterns))
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from astrago_trainer.core.platform import Platform, SystemScripts
 from astrago_trainer.core.render.reporting import status_variables
+from astrago_trainer.core.render.requirements import USE_PACKAGES
 from astrago_trainer.core.spec import JobSpec
 from astrago_trainer.core.spec.rules import GIT_PATH, SCRIPTS_PATH
 
@@ -47,6 +48,8 @@ def build_command(spec: JobSpec, platform: Platform, scripts: SystemScripts | No
     launcher = _launcher(spec, scripts)
     text, arguments, source = _what_to_run(spec, platform, launcher)
     setup = [_prelude(spec, platform, scripts)]
+    if spec.requirements:
+        setup.append(USE_PACKAGES)
     if working_dir(spec) is not None:
         setup.append(ENTER_FOLDER)
     before = "\n".join(part for part in setup if part)

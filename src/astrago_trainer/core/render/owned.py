@@ -1,7 +1,8 @@
 """When a job needs a runtime of its own, and what is changed in that copy.
 
 Restarts cannot be set by a TrainJob, nor image and resources of MPI workers (trainer-facts 1.6,
-1.11); a request for one of them makes a TrainingRuntime that goes with the job.
+1.11), nor can it add the init container that installs packages; a request for one of them makes a
+TrainingRuntime that goes with the job.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from astrago_trainer.core.platform import Platform
 from astrago_trainer.core.render.draft import Draft
+from astrago_trainer.core.render.requirements import add_requirements
 from astrago_trainer.core.render.resources import resources_of
 from astrago_trainer.core.render.runtime import (
     NODE,
@@ -37,7 +39,7 @@ def find_own_runtime(
         restarts = platform.default_max_restarts
     needs_restarts = restarts is not None and restarts != restarts_of(runtime)
     image, resources = _worker_changes(spec, view, platform)
-    if not needs_restarts and image is None and not resources.value:
+    if not (needs_restarts or image is not None or resources.value or spec.requirements):
         return None, {}
 
     own = own_runtime(runtime, job=job, namespace=spec.namespace, user=spec.user)
@@ -53,6 +55,8 @@ def find_own_runtime(
             sources[f"{place}.image"] = "image"
         for path, field in resources.sources.items():
             sources[f"{place}.resources.{path}"] = field
+    if spec.requirements:
+        sources |= add_requirements(own, spec, platform, image=image_of(spec, view, platform))
     return own, sources
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from astrago_trainer.core.platform import Framework
 from astrago_trainer.core.spec import rules
@@ -35,10 +35,12 @@ from astrago_trainer.core.spec.text import (
     Processes,
     QuantityText,
     RelativePath,
+    Requirement,
     ShellText,
     Text,
     UserId,
     VolumeName,
+    requirement_lines,
 )
 
 
@@ -212,6 +214,13 @@ class JobSpec(Model):
     )
     args: tuple[Argument, ...] = Field(
         (), description="Arguments of the posted script, when there is no command or argv."
+    )
+    requirements: Annotated[
+        tuple[Requirement, ...], BeforeValidator(requirement_lines), Field(max_length=500)
+    ] = Field(
+        (),
+        description="Python packages to install before the training: a list, or the content of a requirements file.",
+        json_schema_extra={"examples": [["numpy>=2", "einops"]]},
     )
     working_dir: AbsolutePath | None = Field(
         None, description="Folder to run in; /workspace/code for code from git, else the image's."

@@ -27,6 +27,7 @@ _QUALIFIED_PART = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DATA_KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _ENTRYPOINT = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./-]*")
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][^\x00-\x1f\x7f$]{0,499}")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BRANCH_REFUSED = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^[-/.]|[/.]$|/\.|\.lock(/|$)")
 _GIT_URL = re.compile(
@@ -330,6 +331,32 @@ Namespace = Annotated[Text, _named(names.check_namespace)]
 ObjectName = Annotated[Text, AfterValidator(_object_name)]
 VolumeName = Annotated[Text, AfterValidator(_volume_name)]
 DataKey = Annotated[Text, AfterValidator(_data_key)]
+
+
+def requirement_lines(value: Any) -> Any:
+    """The content of a requirements file as its lines, without comments; a list stays as it is."""
+    if not isinstance(value, str):
+        return value
+    lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in value.splitlines())
+    return tuple(line for line in lines if line)
+
+
+def _requirement(value: str) -> str:
+    if value.startswith("-"):
+        fail(
+            "FieldValueForbidden",
+            f"must be a package, as in numpy==2.1; found the option {short(value)}.",
+            "Leave options out: the package index and its settings belong to the platform.",
+        )
+    if _REQUIREMENT.fullmatch(value) is None:
+        fail(
+            "FieldValueInvalid",
+            "must be a package with at most 500 characters, as in numpy==2.1 or name @ https://…; "
+            f"found {short(value)}.",
+        )
+    return value
+
+
 EnvName = Annotated[Text, AfterValidator(_env_name)]
 LabelKey = Annotated[Text, AfterValidator(_label_key)]
 LabelValue = Annotated[Text, AfterValidator(_label_value)]
@@ -350,5 +377,6 @@ Processes = Annotated[
     ),
 ]
 Argument = Annotated[Text, AfterValidator(_argument)]
+Requirement = Annotated[Text, AfterValidator(_requirement)]
 ShellText = Annotated[Text, AfterValidator(_shell_text)]
 Count = Annotated[int, Field(strict=True)]

@@ -116,7 +116,11 @@ class LocalEngine:
         folder = self.folder(handle)
         if not os.path.exists(folder.plan):
             plan = self._fitted(make_plan(handle, effective, self.images))
+            installs = plan.pop("installs")
             Path(folder.path).mkdir(parents=True, exist_ok=True)
+            if installs:
+                write_json(folder.installs, {"installs": installs})
+                os.chmod(folder.installs, 0o600)
             write_json(folder.plan, plan)
         status = read_json(folder.status)
         if effective.suspend:
@@ -237,7 +241,7 @@ class LocalEngine:
         }
         command = (sys.executable, "-I", "-S", "-c", _START.format(_PACKAGES), folder.path)
         with open(folder.supervisor_log, "ab") as errors:
-            if self.pool is not None:
+            if self.pool is not None and not os.path.exists(folder.installs):
                 first = _environment_of(plan)
                 if await self.pool.begin(first, folder.path, settings, errors.fileno()):
                     return

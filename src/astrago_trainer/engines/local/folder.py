@@ -34,6 +34,11 @@ class JobFolder:
         return self.path + "/plan.json"
 
     @property
+    def installs(self) -> str:
+        """Which environments are installed before its pods start, and how; gone when they are there."""
+        return self.path + "/installs.json"
+
+    @property
     def wish(self) -> str:
         """What is asked of the supervisor beyond running: `suspend` or `stop`."""
         return self.path + "/wish"

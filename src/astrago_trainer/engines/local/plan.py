@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from astrago_trainer.core.quantity import Quantity
+from astrago_trainer.core.render.command import SYSTEM_PATH
+from astrago_trainer.core.render.requirements import REQUIREMENTS_CONTAINER, REQUIREMENTS_VARIABLE
 from astrago_trainer.engines.base import Effective, EngineRejected, Handle
 
 Json = dict[str, Any]
@@ -44,19 +46,43 @@ _NOT_APPLIED = {
 
 
 @dataclass(frozen=True, slots=True)
+class Code:
+    """What a container runs, as far as the job brings it along."""
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Path -> text of its Python files."""
+    commands: tuple[str, ...] = ()
+    has_other: bool = False
+    """Whether there is code that only the running container sees: from git."""
+    requirements: tuple[str, ...] = ()
+    """Packages that the job asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Programs:
+    """What stands in for an image."""
+
+    folder: str
+    """The `bin` folder of a Python environment, put first on PATH."""
+    install: Json | None = None
+    """How the supervisor makes it before the pods start: `title`, `command`, `env`; None: it is there."""
+
+
 class Images:
     """Images are not run here: a pattern maps each to the folder of programs that stands in for it."""
 
-    default: str
-    """The `bin` folder of a Python environment, put first on PATH."""
-    patterns: Mapping[str, str] = field(default_factory=dict)
-    """`pytorch/*` -> its folder; the first that fits wins."""
+    def __init__(self, default: str, patterns: Mapping[str, str] | None = None) -> None:
+        self.default = default
+        """The `bin` folder of a Python environment, put first on PATH."""
+        self.patterns = dict(patterns or {})
+        """`pytorch/*` -> its folder; the first that fits wins."""
 
-    def folder_for(self, image: str) -> str:
+    def programs_for(self, image: str, code: Code) -> Programs:
+        """`code` may decide as well: see `environments.choosing`."""
         fits = (
             place for pattern, place in self.patterns.items() if fnmatch.fnmatchcase(image, pattern)
         )
-        return next(fits, self.default)
+        return Programs(next(fits, self.default))
 
 
 def make_plan(handle: Handle, effective: Effective, images: Images) -> Json:
@@ -76,6 +102,7 @@ class _Maker:
         self._data = {_key(each): _data(each) for each in (*effective.objects, *effective.beside)}
         self.problems: list[str] = []
         self._notes: list[str] = []
+        self._installs: dict[str, Json] = {}
 
     def plan(self) -> Json:
         spec = self._effective.job_set["spec"]
@@ -92,6 +119,7 @@ class _Maker:
             "subdomain": spec.get("network", {}).get("subdomain") or self._handle.name,
             "has_ssh": any(each.get("type") == SSH_KEYS for each in self._effective.beside),
             "groups": groups,
+            "installs": list(self._installs.values()),
             "notes": sorted(set(self._notes)),
         }
 
@@ -113,6 +141,7 @@ class _Maker:
         self._note_what_is_not_applied("pod", spec, job["name"])
         labels = self._labels(job)
         volumes = [self._volume(volume, job["name"]) for volume in spec.get("volumes", ())]
+        init = spec.get("initContainers", ())
         return {
             "group": job["name"],
             "labels": {**metadata.get("labels", {}), **labels},
@@ -121,9 +150,14 @@ class _Maker:
             "restart_policy": spec.get("restartPolicy", "OnFailure"),
             "grace_seconds": spec.get("terminationGracePeriodSeconds", DEFAULT_GRACE_SECONDS),
             "volumes": volumes,
-            "init": [self._container(each, job["name"]) for each in spec.get("initContainers", ())],
+            "init": [
+                self._container(each, job["name"], Code())
+                for each in init
+                if each["name"] != REQUIREMENTS_CONTAINER
+            ],
             "containers": [
-                self._container(each, job["name"]) for each in spec.get("containers", ())
+                self._container(each, job["name"], _code_of(each, volumes, init))
+                for each in spec.get("containers", ())
             ],
         }
 
@@ -138,7 +172,7 @@ class _Maker:
             f"{_JOBSET}/group-name": job.get("groupName", "default"),
         }
 
-    def _container(self, container: Json, group: str) -> Json:
+    def _container(self, container: Json, group: str, code: Code) -> Json:
         where = f"{group}.{container['name']}"
         self._note_what_is_not_applied("container", container, where)
         arguments = [*container.get("command", ()), *container.get("args", ())]
@@ -152,7 +186,7 @@ class _Maker:
         wanted = {**limits, **resources.get("requests", {})}
         return {
             "name": container["name"],
-            "programs": self._images.folder_for(container.get("image", "")),
+            "programs": self._programs(container.get("image", ""), code),
             "command": arguments,
             "env": [*self._env_from(container, where), *self._env(container, where)],
             "folder": container.get("workingDir", ""),
@@ -172,6 +206,12 @@ class _Maker:
             "memory_limit": _amount(limits.get("memory")),
             "termination_path": container.get("terminationMessagePath", TERMINATION_PATH),
         }
+
+    def _programs(self, image: str, code: Code) -> str:
+        found = self._images.programs_for(image, code)
+        if found.install is not None:
+            self._installs[found.folder] = {**found.install, "image": image}
+        return found.folder
 
     def _env(self, container: Json, where: str) -> Iterable[Json]:
         for entry in container.get("env", ()):
@@ -311,6 +351,34 @@ class _Maker:
         asked = [name for name in _NOT_APPLIED[kind] if spec.get(name)]
         if asked:
             self._notes.append(f"{where}: {', '.join(asked)} has no effect on this machine")
+
+
+def _code_of(container: Json, volumes: Iterable[Json], init: Iterable[Json]) -> Code:
+    """What is known of a container's code before it runs."""
+    mounted = {
+        mount["name"]
+        for mount in container.get("volumeMounts", ())
+        if mount["mountPath"].rstrip("/") != SYSTEM_PATH
+    }
+    files = {
+        each["path"]: base64.b64decode(each["content"]).decode("utf-8", "replace")
+        for volume in volumes
+        if volume["kind"] == "files" and volume["name"] in mounted
+        for each in volume["files"]
+        if each["path"].endswith(".py") and "content" in each
+    }
+    variables = {
+        (each["name"], env["name"]): env.get("value", "")
+        for each in init
+        for env in each.get("env", ())
+    }
+    wanted = variables.get((REQUIREMENTS_CONTAINER, REQUIREMENTS_VARIABLE), "")
+    return Code(
+        files,
+        tuple(map(str, (*container.get("command", ()), *container.get("args", ())))),
+        has_other=any(value for (_, name), value in variables.items() if name == "GIT_SYNC_REPO"),
+        requirements=tuple(wanted.splitlines()),
+    )
 
 
 def _key(manifest: Mapping[str, Any]) -> tuple[str, str]:

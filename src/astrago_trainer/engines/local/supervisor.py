@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from astrago_trainer.engines.local import kernel
@@ -31,6 +32,8 @@ from astrago_trainer.engines.local.folder import (
     read_json,
     write_json,
 )
+from astrago_trainer.engines.local.installs import CONTAINER as INSTALL_LOG
+from astrago_trainer.engines.local.installs import Install
 from astrago_trainer.engines.local.ledger import Ledger
 from astrago_trainer.engines.local.limits import Limits
 from astrago_trainer.engines.local.loop import Loop
@@ -68,6 +71,7 @@ TURN_SECONDS = 1.0
 """How often a job in the queue looks whether it is its turn, where nobody tells it."""
 MOST_ENDED = 10
 """Earlier attempts of which it is told how they ended."""
+INSTALLING = "InstallingEnvironment"
 SAVE_SECONDS = 1.0
 """How long to wait before what found no room on the disk is written again."""
 
@@ -105,6 +109,9 @@ class Supervisor:
         self._news: Watch | None = None
         self._sessions: Sessions | None = None
         self._is_save_due = False
+        self._install: Install | None = None
+        found = read_json(folder.installs) or {}
+        self._to_install: list[Json] = found.get("installs", [])
 
     def run(self) -> None:
         wish = self._do_wish
@@ -118,7 +125,7 @@ class Supervisor:
             text = f"limits of CPU, memory and processes are not enforced: {self._limits.trouble}"
             self._reports.tell("NotEnforced", text)
         self._begin_sessions()
-        self._enter_queue()
+        self._prepare()
         self._do_wish()
         while not self._is_over:
             self._loop.wait()
@@ -156,6 +163,42 @@ class Supervisor:
     def _save(self) -> None:
         self._is_save_due = False
         self._reports.save()
+
+    # --- environments
+
+    def _prepare(self) -> None:
+        """Install what is missing, one after the other; then the job enters the queue."""
+        if self._to_install:
+            self._begin_install(self._to_install.pop(0))
+            return
+        with suppress(FileNotFoundError):  # it may hold settings of a package index
+            os.unlink(self._folder.installs)
+        self._enter_queue()
+
+    def _begin_install(self, what: Json) -> None:
+        text = f"installing {what['title']} for {what['image'] or 'the job'} (one time)"
+        self._reports.tell(INSTALLING, text)
+        self._set("Pulling", INSTALLING, text)
+        group = self._plan["groups"][0]
+        log = self._folder.log(self._attempt, pod_name(self._plan, group, 0), INSTALL_LOG)
+        output = Output(log, self._loop, self._reports.tell_once)
+        self._install = Install(what, output, self._loop, self._show_install)
+
+    def _show_install(self, text: str) -> None:
+        if self._after_stop is None and not self._is_over:
+            self._set("Pulling", INSTALLING, text)
+
+    def _end_install(self, install: Install, code: int) -> None:
+        install.finish()
+        self._install = None
+        if self._is_over or self._after_stop is not None:
+            return
+        if code == 0:
+            self._reports.tell("EnvironmentReady", f"{install.title} is ready")
+            self._prepare()
+            return
+        error = install.error or f"the install of {install.title} ended with exit code {code}"
+        self._end("Failed", "EnvironmentFailed", error)
 
     # --- room on this machine
 
@@ -429,6 +472,8 @@ class Supervisor:
             killed = found.si_code != os.CLD_EXITED
             if container is not None:
                 self._note_end(container, 128 + found.si_status if killed else found.si_status)
+            elif self._install is not None and self._install.pid == found.si_pid:
+                self._end_install(self._install, 128 * killed + found.si_status)
             elif self._sessions is not None:
                 self._sessions.end(found.si_pid, -found.si_status if killed else found.si_status)
 
@@ -525,6 +570,8 @@ class Supervisor:
         """Ends all pods, each with its grace; `then` is called when none is left. A later call replaces the earlier."""
         is_new = self._after_stop is None
         self._after_stop = then
+        if self._install is not None:
+            self._install.stop()
         running = [pod for group in self._groups for pod in group.pods if pod.running]
         for pod in running:
             if not pod.is_stopping:

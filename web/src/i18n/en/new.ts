@@ -153,6 +153,8 @@ export const newJob = {
   scratchSize: "Size, at most",
   removeVolume: "Remove volume {number}",
 
+  requirements: "Requirements",
+  requirementsHelp: "Python packages to install before the training, one per line, as in a requirements.txt.",
   maxRestarts: "Restarts",
   maxRestartsHelp: "How often all nodes start again after a failure. Left empty, the runtime decides.",
   checkpoints: "Folder for checkpoints",

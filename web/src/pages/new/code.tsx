@@ -75,6 +75,19 @@ export function CodeCard() {
           </div>
         )}
         {form.codeKind !== "none" && form.runKind === "script" && <Entrypoint />}
+        <Tracked keys={["requirements"]}>
+          <EditorField
+            path="requirements"
+            label={t("newJob.requirements")}
+            help={t("newJob.requirementsHelp")}
+            sets="initContainers[install-requirements]"
+            language="text"
+            isShort
+            value={form.requirements}
+            onChange={(requirements) => set({ requirements })}
+            problem={problemAt(findings, "requirements")}
+          />
+        </Tracked>
       </div>
     </Card>
   );

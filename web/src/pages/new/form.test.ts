@@ -37,6 +37,7 @@ const WHOLE = {
   code: { files: { "main.py": "print(1)\n", "pkg/a.py": "" }, entrypoint: "main.py" },
   args: ["--epochs", "3", "", "two\nlines"],
   working_dir: "/workspace",
+  requirements: ["einops", "numpy>=2"],
   checkpoints: "/data/checkpoints",
   resume_from: "/data/old",
   max_restarts: 3,

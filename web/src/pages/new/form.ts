@@ -79,6 +79,7 @@ export interface Form {
   argv: string[];
   args: string[];
   workingDir: string;
+  requirements: string;
   env: EnvRow[];
   volumes: VolumeRow[];
   checkpoints: string;
@@ -140,6 +141,7 @@ export const EMPTY: Form = {
   argv: [],
   args: [],
   workingDir: "",
+  requirements: "",
   env: [],
   volumes: [],
   checkpoints: "",
@@ -203,6 +205,7 @@ export function formToBody(form: Form): JobBody {
     argv: form.runKind === "argv" ? form.argv : undefined,
     args: form.runKind === "script" ? list(form.args) : undefined,
     working_dir: text(form.workingDir),
+    requirements: list(lines(form.requirements)),
     checkpoints: text(form.checkpoints),
     resume_from: text(form.resumeFrom),
     max_restarts: wholeNumber(form.maxRestarts),
@@ -215,6 +218,14 @@ export function formToBody(form: Form): JobBody {
     suspend: form.suspend || undefined,
   };
   return filled(fields, ["launcher"]);
+}
+
+/** A requirements file without its comments. */
+function lines(content: string): string[] {
+  return content
+    .split("\n")
+    .map((line) => line.replace(/(^|\s)#.*/, "").trim())
+    .filter(Boolean);
 }
 
 function codeToBody(form: Form): JobBody | undefined {
@@ -344,6 +355,7 @@ export function bodyToForm(body: JobBody): Form {
     argv,
     args: words(body.args),
     workingDir: word(body.working_dir),
+    requirements: words(body.requirements).join("\n"),
     env: parts(body.env).map(envToForm),
     volumes: parts(body.volumes).map(volumeToForm),
     checkpoints: word(body.checkpoints),

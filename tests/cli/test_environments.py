@@ -1,0 +1,85 @@
+"""`astrago environments`, and what `astrago run` finds out about a script."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.environments.wheels import make_wheel, served
+
+from astrago_trainer.client.requests import script_request
+
+
+@pytest.fixture(autouse=True)
+def places(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASTRAGO_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    monkeypatch.delenv("ASTRAGO_ENVIRONMENTS", raising=False)
+
+
+def test_the_list_says_what_is_there_and_what_comes_later(astrago):
+    result = astrago("environments")
+    assert result.code == 0
+    assert "torch 2.15" in result.out
+    assert "installed at first use" in result.out
+    assert max(map(len, result.out.splitlines())) <= 80
+
+
+def test_an_own_folder_is_added_listed_and_removed(astrago, tmp_path):
+    folder = tmp_path / "mine"
+    (folder / "bin").mkdir(parents=True)
+    assert astrago("environments", "add", f"my/*={folder}").code == 0
+    rows = json.loads(astrago("environments", "-o", "json").out)["items"]
+    assert (rows[0]["name"], rows[0]["folder"]) == ("my/*", str(folder / "bin"))
+    assert astrago("environments", "remove", "my/*").code == 0
+    assert "my/*" not in astrago("environments").out
+
+
+def test_requirements_are_installed_and_removed_by_name(astrago, tmp_path, monkeypatch):
+    make_wheel(tmp_path / "wheels", "greeting")
+    (tmp_path / "requirements.txt").write_text("greeting # a word\n")
+    with served(tmp_path / "wheels") as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", index)
+        words = ("environments", "install", "python", "-r", str(tmp_path / "requirements.txt"))
+        assert "is ready" in astrago(*words).out
+        assert "is ready" in astrago(*words).out
+    rows = json.loads(astrago("environments", "-o", "json").out)["items"]
+    name = next(row["name"] for row in rows if "requirement" in row["title"])
+    assert astrago("environments", "remove", name).code == 0
+    assert name not in astrago("environments").out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("install", "pytorch"), "there is no environment 'pytorch'"),
+        (("remove", "nothing"), "there is no environment 'nothing'"),
+        (("add", "no-folder"), "must be PATTERN=FOLDER"),
+        (("add", "x=/no/such/folder"), "there is no folder /no/such/folder"),
+        (("install",), "install needs a name"),
+    ],
+)
+def test_a_mistake_is_named(astrago, words, said):
+    result = astrago("environments", *words)
+    assert result.code in (1, 2)
+    assert said in result.err
+    assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize(
+    ("text", "framework"),
+    [
+        ("print(1)", "pytorch"),
+        ("import torch\n", "pytorch"),
+        ("import os\nimport tensorflow as tf\n", "tensorflow"),
+        ("from keras import layers\nimport torch\n", "pytorch"),
+        ("import horovod.torch as hvd\nimport torch\n", "horovod"),
+        ("# import tensorflow\n", "pytorch"),
+    ],
+)
+def test_the_framework_is_the_one_that_the_script_imports(tmp_path, text, framework):
+    script = tmp_path / "train.py"
+    script.write_text(text)
+    assert script_request(script, (), {})["framework"] == framework
+    assert script_request(script, (), {"framework": "horovod"})["framework"] == "horovod"
