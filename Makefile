@@ -14,7 +14,7 @@ PAGE       := src/astrago_trainer/page/index.html
 WEB        := $(shell find web -type f -not -path '*/node_modules/*')
 export ASTRAGO_CACHE := $(CACHE)
 
-.PHONY: help setup demo serve check test test-page screenshots fuzz-merge bench campaign campaign-cluster cluster fake-nodes server-image test-cluster clean-cluster lock schema build clean
+.PHONY: help setup demo serve check test test-page screenshots fuzz-merge bench campaign campaign-cluster cluster fake-nodes server-image test-cluster clean-cluster lock schema manifests build clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,11 +73,13 @@ bench: $(READY) ## the benchmarks, one JSON line each, ours beside the peer in o
 
 KILLS ?= 200
 ROUNDS ?= 25
+STOPS ?= 10000
 # Requests for each route and kind: 400 are more than 20,000 in all.
 EXAMPLES ?= 400
 campaign: fuzz-merge ## the long versions of the tests, with seeds that replay a failure
 	@$(BIN)/python -m tests.checkpoint.campaign --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.service.campaign --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.catalogue.signal_campaign --rounds $(STOPS) $(if $(SEED),--seed $(SEED))
 	@ASTRAGO_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/server/test_schema.py
 	@ASTRAGO_LOCKED_SECONDS=30 $(BIN)/pytest -q tests/server/test_faults.py
 
@@ -114,6 +116,9 @@ clean-cluster: $(READY) ## end the cluster and everything in it (ALL=1: with its
 lock: $(UV) ## resolve the dependencies anew into requirements.lock
 	@$(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
 	  pyproject.toml --group dev --upgrade --output-file requirements.lock
+
+manifests: $(READY) ## write the copies of scripts in manifests, the GPU samples and kubeflow-training-integration/ anew
+	@$(BIN)/python tests/catalogue/inline.py && $(BIN)/python -m scripts.manifests
 
 schema: $(READY) ## read the field tables of Trainer 2.1, 2.2 and 2.3 anew (needs Go)
 	@$(BIN)/python -m tests.oracle.schema --write

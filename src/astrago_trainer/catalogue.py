@@ -127,14 +127,13 @@ def default_platform(version: TrainerVersion = "2.1") -> Platform:
     """An installation as the package comes: shipped runtimes and their scripts."""
     from astrago_trainer.core.platform import Platform
 
-    texts = _system_scripts()
     return Platform(
         trainer_version=version,
         system_scripts=_config_maps(),
-        requirements_script=texts["install_requirements.sh"],
+        requirements_script=_system_scripts()["install_requirements.sh"],
         preludes={
-            "pytorch": texts["prelude_pytorch.sh"],
-            "tensorflow": texts["prelude_tensorflow.sh"],
+            "pytorch-runtime": "source /shared/setup_pytorch_env.sh",
+            "tensorflow-runtime": 'source /shared-env/tf_config.env\necho "TF_CONFIG: $TF_CONFIG"',
         },
     )
 
@@ -162,7 +161,7 @@ def unknown_runtime(name: str, known: Sequence[str], where: str = "in the catalo
 
 
 def _config_maps() -> tuple[SystemScripts, ...]:
-    """The System ConfigMaps of the first generation (M10); all other runtimes do without."""
+    """The System ConfigMaps (M10): for every runtime that does not bring the scripts itself."""
     from astrago_trainer.core.platform import SystemScripts
 
     texts = _system_scripts()
@@ -171,16 +170,18 @@ def _config_maps() -> tuple[SystemScripts, ...]:
             name="pytorch-pet-setup",
             volume="pytorch-pet-setup",
             sourced="setup_pytorch_env.sh",
-            data={name: texts[name] for name in ("setup_pytorch_env.sh", "launch.py")},
-            runtimes=frozenset({"pytorch-simple"}),
+            data={
+                name: texts[name] for name in ("setup_pytorch_env.sh", "forward.py", "launch.py")
+            },
+            framework="pytorch",
             launcher="launch.py",
         ),
         SystemScripts(
             name="tensorflow-tf-config-generator",
             volume="tf-config-generator",
             sourced="generate_tf_config.sh",
-            data={"generate_tf_config.sh": texts["generate_tf_config.sh"]},
-            runtimes=frozenset({"tensorflow-distributed"}),
+            data={name: texts[name] for name in ("generate_tf_config.sh", "forward.py")},
+            framework="tensorflow",
         ),
     )
 

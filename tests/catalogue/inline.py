@@ -1,8 +1,8 @@
 """Keeps the copies of the catalogue's scripts equal to the files they come from.
 
 Every script is delivered alone, so a piece that several need is in each of them, between the lines
-`# --- <piece>` and `# --- end of <piece>`. In a YAML file, a block `- | # system/<script>` holds that
-script; after a prelude a blank line and the user's own command follow, which stay as they are.
+`# --- <piece>` and `# --- end of <piece>`. In a YAML file, a block `| # <folder>/<file>` holds that
+file: a script of the platform, or the `train.py` of a sample.
 `python tests/catalogue/inline.py` writes all copies anew, the tests only compare.
 """
 
@@ -12,9 +12,10 @@ from pathlib import Path
 RUNTIMES = Path(__file__).parents[2] / "src" / "astrago_trainer" / "runtimes"
 SYSTEM = RUNTIMES / "system"
 
-_PIECE = re.compile(r"^# --- (\w+\.sh)\n.*?^# --- end of \1\n", re.MULTILINE | re.DOTALL)
+_PIECE = re.compile(r"^# --- (\w+\.(?:sh|py))\n.*?^# --- end of \1\n", re.MULTILINE | re.DOTALL)
 _BLOCK = re.compile(
-    r"^(?P<indent> *)- \| # system/(?P<script>\w+\.sh)\n(?P<body>(?:(?P=indent)  .*\n|\n)*)",
+    r"^(?P<indent> *)(?P<key>- |[\w.]+: )\| # (?P<file>[\w-]+/\w+\.(?:sh|py))\n"
+    r"(?P<body>(?:(?P=indent)  .*\n|\n)*)",
     re.MULTILINE,
 )
 
@@ -30,19 +31,10 @@ def _filled_piece(piece: re.Match[str]) -> str:
 
 
 def _filled_block(block: re.Match[str]) -> str:
-    indent, script = block["indent"], block["script"]
-    lines = (SYSTEM / script).read_text().splitlines()
-    if script.startswith("prelude_"):
-        lines += ["", *_user_command(block["body"], indent)]
+    indent, file = block["indent"], block["file"]
+    lines = (RUNTIMES / file).read_text().splitlines()
     body = "".join(f"{indent}  {line}\n" if line else "\n" for line in lines)
-    return f"{indent}- | # system/{script}\n{body}"
-
-
-def _user_command(body: str, indent: str) -> list[str]:
-    """Give what follows the last blank line: no command of the samples has one inside."""
-    return [
-        line.removeprefix(indent + "  ") for line in body.split("\n\n")[-1].splitlines() if line
-    ]
+    return f"{indent}{block['key']}| # {file}\n{body}"
 
 
 if __name__ == "__main__":

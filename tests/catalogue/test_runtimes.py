@@ -43,7 +43,8 @@ ANCESTOR = {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}
 
 
 def load(folder: str, name: str) -> dict[str, Any]:
-    return yaml.safe_load((RUNTIMES / folder / name).read_text())
+    """The first document; the sample's script may follow."""
+    return next(yaml.safe_load_all((RUNTIMES / folder / name).read_text()))
 
 
 def job_set(folder: str) -> dict[str, Any]:
@@ -74,12 +75,20 @@ def env_of(container: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.req("M63", "M64")
-def test_every_runtime_has_its_three_files():
+def test_every_runtime_has_its_files():
     found = {
         path.parent.name: sorted(file.name for file in path.parent.iterdir() if file.is_file())
         for path in RUNTIMES.glob("*/runtime.yaml")
     }
-    assert found == {folder: ["runtime.yaml", "train.py", "trainjob.yaml"] for folder in FOLDERS}
+    assert found == {
+        folder: [
+            "runtime.yaml",
+            "train.py",
+            *(["trainjob-gpu.yaml"] if folder in SECOND_GENERATION else []),
+            "trainjob.yaml",
+        ]
+        for folder in FOLDERS
+    }
 
 
 @pytest.mark.req("M29", "M63", "M75", "M76")
@@ -268,11 +277,13 @@ def test_horovod_ends_with_its_launcher_which_waits_for_sshd():
         ("horovod", "horovod-distributed", 2),
     ],
 )
-def test_a_sample_job_uses_its_runtime_in_any_namespace(folder, name, nodes):
+def test_a_sample_job_uses_its_runtime(folder, name, nodes):
     job = load(folder, "trainjob.yaml")
     assert job["apiVersion"] == "trainer.kubeflow.org/v1alpha1"
     assert job["kind"] == "TrainJob"
-    assert job["metadata"] == {"name": name}
+    # S2 asks for its jobs in kubeflow-system; S0 and everyone else name the namespace themselves.
+    where = {"namespace": "kubeflow-system"} if folder in SECOND_GENERATION else {}
+    assert job["metadata"] == {"name": name, **where}
     assert job["spec"]["runtimeRef"] == {"name": RUNTIME_FACTS[folder][0]}
     assert job["spec"]["trainer"]["numNodes"] == nodes
 
@@ -340,26 +351,39 @@ def test_the_first_tensorflow_sample_gives_both_numbers_of_workers():
     assert env == {"NUM_WORKERS": "2", "PET_NNODES": "2"}
 
 
-@pytest.mark.req("M45", "M47", "M48", "M79", "M85")
+@pytest.mark.req("M45", "M47", "M48", "M66", "M79", "M85")
 @pytest.mark.parametrize(
     ("folder", "command"),
     [
-        ("pytorch", "cd /test\npython runtimes/pytorch/train.py\n"),
-        ("tensorflow", "cd /test\npython3 runtimes/tensorflow/train.py\n"),
+        (
+            "pytorch",
+            "source /shared/setup_pytorch_env.sh\n\npython /workspace/scripts/train.py",
+        ),
+        (
+            "tensorflow",
+            'source /shared-env/tf_config.env\necho "TF_CONFIG: $TF_CONFIG"\n\n'
+            "python3 /workspace/scripts/train.py",
+        ),
     ],
 )
-def test_the_second_generation_runs_prelude_blank_line_and_command(folder, command):
-    prelude = (SYSTEM / f"prelude_{folder}.sh").read_text()
-    trainer = load(folder, "trainjob.yaml")["spec"]["trainer"]
-    assert trainer["command"] == ["bash", "-c", f"{prelude}\n{command}"]
+@pytest.mark.parametrize("sample", ["trainjob.yaml", "trainjob-gpu.yaml"])
+def test_the_second_generation_brings_its_script_in_the_same_file(folder, command, sample):
+    job, script = yaml.safe_load_all((RUNTIMES / folder / sample).read_text())
+    assert job["spec"]["trainer"]["command"] == ["bash", "-c", command]
+    assert script["kind"] == "ConfigMap"
+    assert script["metadata"]["namespace"] == job["metadata"]["namespace"]
+    assert script["data"] == {"train.py": (RUNTIMES / folder / "train.py").read_text()}
+    override = job["spec"]["podTemplateOverrides"][0]["spec"]
+    volume = by_name(override["volumes"], "train-script")
+    assert volume["configMap"] == {"name": script["metadata"]["name"], "defaultMode": 0o755}
+    mounts = {each["name"]: each["mountPath"] for each in override["containers"][0]["volumeMounts"]}
+    assert mounts["train-script"] == "/workspace/scripts"
+    assert mounts["git-clone-volume"] == "/test"
 
 
 @pytest.mark.req("M70", "M77", "M79")
 def test_the_second_generation_sets_repository_branch_workers_and_port_on_init_containers():
-    git = {
-        "GIT_SYNC_REPO": "https://github.com/xiilab/astrago-trainer.git",
-        "GIT_SYNC_BRANCH": "main",
-    }
+    git = {"GIT_SYNC_REPO": "", "GIT_SYNC_BRANCH": ""}  # a person's own; the sample needs none
     expected = {
         "pytorch": {"git-clone": git},
         "tensorflow": {
@@ -374,15 +398,25 @@ def test_the_second_generation_sets_repository_branch_workers_and_port_on_init_c
 
 
 @pytest.mark.req("M46", "M79")
-def test_the_tensorflow_sample_mounts_a_claim_for_data():
+def test_the_tensorflow_sample_has_a_place_for_data_and_wants_no_claim():
     override = load("tensorflow", "trainjob.yaml")["spec"]["podTemplateOverrides"][0]["spec"]
-    assert override["volumes"] == [
-        {"name": "datasets", "persistentVolumeClaim": {"claimName": "datasets"}}
-    ]
-    assert override["containers"][0]["volumeMounts"] == [
-        {"name": "git-clone-volume", "mountPath": "/test"},
-        {"name": "datasets", "mountPath": "/datasets"},
-    ]
+    assert by_name(override["volumes"], "datasets") == {"name": "datasets", "emptyDir": {}}
+    assert {"name": "datasets", "mountPath": "/datasets"} in (
+        override["containers"][0]["volumeMounts"]
+    )
+
+
+@pytest.mark.req("M34", "M35", "M60")
+@pytest.mark.parametrize("folder", SECOND_GENERATION)
+def test_the_gpu_variant_differs_in_name_gpus_and_size_only(folder):
+    plain = load(folder, "trainjob.yaml")
+    gpu = load(folder, "trainjob-gpu.yaml")
+    assert gpu["metadata"].pop("name") == plain["metadata"].pop("name") + "-gpu"
+    assert gpu["spec"]["trainer"].pop("env") == [{"name": "SAMPLES", "value": "60000"}]
+    resources = gpu["spec"]["trainer"].pop("resourcesPerNode")
+    plain["spec"]["trainer"].pop("resourcesPerNode")
+    assert gpu == plain
+    assert resources["limits"]["nvidia.com/gpu"] == resources["requests"]["nvidia.com/gpu"] == "1"
 
 
 @pytest.mark.req("M85")
@@ -415,6 +449,7 @@ def test_a_script_inside_a_yaml_file_is_the_one_in_the_system_folder(path):
         ("tensorflow", "tf-config-generator", "write_tf_config.sh"),
         ("tensorflow", "git-clone", "git_clone.sh"),
         ("pytorch", "git-clone", "git_clone.sh"),
+        ("pytorch", "setup", "write_pytorch_setup.sh"),
     ],
 )
 def test_an_init_container_runs_its_script_byte_for_byte(folder, container, script):
@@ -422,18 +457,31 @@ def test_an_init_container_runs_its_script_byte_for_byte(folder, container, scri
     assert command == ["sh", "-c", (SYSTEM / script).read_text()]
 
 
+@pytest.mark.req("M47", "M75")
+def test_the_scripts_of_pytorch_come_into_shared():
+    (pod,) = pods("pytorch")
+    assert {"name": "setup", "emptyDir": {}} in pod["volumes"]
+    init = by_name(pod["initContainers"], "setup")
+    assert init["volumeMounts"] == [{"name": "setup", "mountPath": "/shared"}]
+    assert by_name(pod["containers"], "node")["volumeMounts"] == [
+        {"name": "setup", "mountPath": "/shared", "readOnly": True}
+    ]
+
+
 @pytest.mark.parametrize(
     ("piece", "scripts"),
     [
         (
-            "signals.sh",
+            "handover.sh",
             [
                 "setup_pytorch_env.sh",
                 "generate_tf_config.sh",
-                "prelude_pytorch.sh",
-                "prelude_tensorflow.sh",
+                "write_pytorch_setup.sh",
+                "write_tf_config.sh",
             ],
         ),
+        ("forward.py", ["write_pytorch_setup.sh", "write_tf_config.sh"]),
+        ("setup_pytorch_env.sh", ["write_pytorch_setup.sh"]),
         ("tf_config.sh", ["generate_tf_config.sh", "write_tf_config.sh"]),
     ],
 )
@@ -475,4 +523,4 @@ def test_shellcheck_has_nothing_to_say(script):
 
 def dialect(script: Path) -> str:
     """What is sourced by training shells is for bash; what init containers run, for any shell."""
-    return "bash" if "BASH_EXECUTION_STRING" in script.read_text() else "dash"
+    return "dash" if script.name.startswith(("write_", "git_", "tf_")) else "bash"

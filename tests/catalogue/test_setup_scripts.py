@@ -77,13 +77,13 @@ def test_pytorch_setup_leaves_what_torchrun_reads_alone():
 def test_pytorch_setup_says_when_it_starts_and_what_it_set():
     done = source("setup_pytorch_env.sh", "echo user code", plain_env(**PET))
     assert done.stdout.splitlines() == [
-        "PyTorch setup started",
-        "PyTorch setup done",
-        "RANK: 1",
-        "WORLD_SIZE: 2",
-        "LOCAL_RANK: 0",
-        "MASTER_ADDR: job-node-0-0.job",
-        "MASTER_PORT: 29500",
+        "🔧 PyTorch 분산 학습 환경 설정 시작 (PyTorch setup started)",
+        "✅ PyTorch 환경변수 설정 완료! (PyTorch setup done)",
+        "  - RANK: 1",
+        "  - WORLD_SIZE: 2",
+        "  - LOCAL_RANK: 0",
+        "  - MASTER_ADDR: job-node-0-0.job",
+        "  - MASTER_PORT: 29500",
         "user code",
     ]
 
@@ -92,7 +92,10 @@ def test_pytorch_setup_says_when_it_starts_and_what_it_set():
 @pytest.mark.parametrize(
     ("given", "missing"),
     [
-        ({}, "PET_NODE_RANK PET_NNODES PET_MASTER_ADDR PET_MASTER_PORT"),
+        (
+            {"JOB_COMPLETION_INDEX": "1"},
+            "PET_NODE_RANK PET_NNODES PET_MASTER_ADDR PET_MASTER_PORT",
+        ),
         ({**PET, "PET_NODE_RANK": ""}, "PET_NODE_RANK"),
         ({name: PET[name] for name in PET if name != "PET_NODE_RANK"}, "PET_NODE_RANK"),
         ({name: PET[name] for name in PET if name != "PET_MASTER_ADDR"}, "PET_MASTER_ADDR"),
@@ -102,8 +105,9 @@ def test_pytorch_setup_fails_without_the_variables_of_the_trainer(given, missing
     done = source("setup_pytorch_env.sh", "echo user code", plain_env(**given))
     assert done.returncode == 1
     assert done.stdout == (
-        "PyTorch setup started\n"
-        f"PyTorch setup failed: not set: {missing}. The Trainer sets them when the runtime has "
+        "🔧 PyTorch 분산 학습 환경 설정 시작 (PyTorch setup started)\n"
+        f"❌ PyTorch 환경변수 설정 실패 (PyTorch setup failed): not set: {missing}. "
+        "The Trainer sets them when the runtime has "
         "mlPolicy.torch and the TrainJob has spec.trainer.\n"
     )
 
@@ -121,7 +125,7 @@ def test_nccl_is_quiet_unless_the_job_wants_it_otherwise(given, found):
     [
         (PET, TORCH),
         (
-            {},
+            {"JOB_COMPLETION_INDEX": "0"},
             {
                 "RANK": "0",
                 "WORLD_SIZE": "1",
@@ -134,11 +138,16 @@ def test_nccl_is_quiet_unless_the_job_wants_it_otherwise(given, found):
     ],
     ids=["set by the Trainer", "not set"],
 )
-def test_the_pytorch_prelude_exports_the_same_with_defaults(given, expected):
-    prelude = (SYSTEM / "prelude_pytorch.sh").read_text()
-    done = run(["bash", "-euc", f"{prelude}\n{PRINT_ENV}"], plain_env(**given))
+@pytest.mark.parametrize("shell", POSIX_SHELLS)
+def test_what_the_init_container_of_pytorch_writes_exports_the_same_with_defaults(
+    shell, given, expected, tmp_path
+):
+    script = (SYSTEM / "write_pytorch_setup.sh").read_text()
+    written = run([*shell_command(shell), "-c", script], plain_env(SETUP_FOLDER=str(tmp_path)))
+    assert (written.returncode, written.stdout, written.stderr) == (0, "", "")
+    text = f"source {tmp_path}/setup_pytorch_env.sh\n{PRINT_ENV}"
+    done = run(["bash", "-euc", text], plain_env(**given))
     assert chosen(last_env(done), TORCH) == expected
-    assert len(done.stdout.splitlines()) == 1
 
 
 # TensorFlow
@@ -164,6 +173,18 @@ def write(shell: str, target: Path, env: dict[str, str]):
         plain_env(TF_CONFIG_FILE=str(target), **env),
         cwd=target.parent,
     )
+
+
+def written_config(target: Path) -> dict:
+    """What the last line exports, after the lines that hand signals over."""
+    *handover, line = target.read_text().splitlines()
+    assert handover == [
+        "# --- handover.sh",
+        *(SYSTEM / "handover.sh").read_text().splitlines(),
+        "# --- end of handover.sh",
+    ]
+    assert line.startswith("export TF_CONFIG='")
+    return json.loads(line.removeprefix("export TF_CONFIG='").removesuffix("'"))
 
 
 TF_CASES = [
@@ -216,7 +237,10 @@ def test_tensorflow_setup_exports_tf_config(options, given, expected):
 def test_tensorflow_setup_says_when_it_starts_and_what_it_set():
     done = source("generate_tf_config.sh", "echo user code", plain_env(HOSTNAME="a-node-0-0"))
     lines = done.stdout.splitlines()
-    assert lines[:2] == ["TF_CONFIG generation started", "TF_CONFIG generation done"]
+    assert lines[:2] == [
+        "🔧 TF_CONFIG 생성 시작 (TF_CONFIG generation started)",
+        "✅ TF_CONFIG 생성 완료! (TF_CONFIG generation done)",
+    ]
     assert lines[2].startswith('TF_CONFIG: {"cluster":{"worker":["a-node-0-0.a.default.svc.')
     assert lines[3] == "user code"
 
@@ -224,16 +248,12 @@ def test_tensorflow_setup_says_when_it_starts_and_what_it_set():
 @pytest.mark.req("M39", "M48", "M77")
 @pytest.mark.parametrize(("given", "expected"), TF_CASES)
 @pytest.mark.parametrize("shell", POSIX_SHELLS)
-def test_the_init_container_writes_one_line_that_exports_tf_config(
-    shell, given, expected, tmp_path
-):
+def test_the_init_container_writes_a_line_that_exports_tf_config(shell, given, expected, tmp_path):
     target = tmp_path / "tf_config.env"
     done = write(shell, target, {"HOSTNAME": "job-node-0-0", **given})
     assert (done.returncode, done.stderr) == (0, "")
-    (line,) = target.read_text().splitlines()
-    assert line.startswith("export TF_CONFIG='")
-    assert json.loads(line.removeprefix("export TF_CONFIG='").removesuffix("'")) == expected
-    assert [path.name for path in tmp_path.iterdir()] == ["tf_config.env"]
+    assert written_config(target) == expected
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["forward.py", "tf_config.env"]
 
 
 @pytest.mark.parametrize("shell", POSIX_SHELLS)
@@ -241,43 +261,36 @@ def test_addresses_that_are_given_go_before_host_names(shell, tmp_path):
     target = tmp_path / "tf_config.env"
     given = {"HOSTNAME": "job-node-0-1", "NUM_WORKERS": "3", "TF_ADDRESSES": "10.0.0.1:40,b:41"}
     assert write(shell, target, given).returncode == 0
-    config = json.loads(target.read_text().removeprefix("export TF_CONFIG='").rstrip("'\n"))
+    config = written_config(target)
     third = "job-node-0-2.job.default.svc.cluster.local:2222"
     assert config["cluster"]["worker"] == ["10.0.0.1:40", "b:41", third]
 
 
 @pytest.mark.req("M48", "M59")
-def test_the_tensorflow_prelude_reads_what_the_init_container_wrote(tmp_path):
+def test_a_command_reads_what_the_init_container_wrote(tmp_path):
     target = tmp_path / "tf_config.env"
     write("dash", target, {"HOSTNAME": "job-node-0-1", "PET_NNODES": "2", "NAMESPACE": "ns"})
-    prelude = (SYSTEM / "prelude_tensorflow.sh").read_text()
-    env = plain_env(TF_CONFIG_FILE=str(target))
-    done = run(["bash", "-euc", f"{prelude}\n{PRINT_ENV}"], env)
+    text = f'source {target}\necho "TF_CONFIG: $TF_CONFIG"\n\n{PRINT_ENV}'
+    done = run(["bash", "-euc", text], plain_env())
     config = last_env(done)["TF_CONFIG"]
     assert json.loads(config) == cluster("job", "ns", 2222, 2, 1)
     assert done.stdout.splitlines()[0] == f"TF_CONFIG: {config}"
 
 
-@pytest.mark.req("M39", "M48")
-def test_the_tensorflow_prelude_tells_what_to_do_when_there_is_no_file(tmp_path):
-    prelude = (SYSTEM / "prelude_tensorflow.sh").read_text()
-    target = tmp_path / "tf_config.env"
-    done = run(["bash", "-c", f"{prelude}\necho user code"], plain_env(TF_CONFIG_FILE=str(target)))
-    assert done.returncode == 1
-    assert done.stdout == (
-        f"There is no {target}: set NUM_WORKERS of the init container tf-config-generator "
-        "to the numNodes of the TrainJob.\n"
-    )
-
-
-@pytest.mark.req("M20")
+@pytest.mark.req("M20", "M39", "M48")
 @pytest.mark.parametrize("shell", POSIX_SHELLS)
 def test_the_init_container_lets_a_job_pass_that_numbers_its_workers_elsewhere(shell, tmp_path):
     target = tmp_path / "tf_config.env"
     done = write(shell, target, {"HOSTNAME": "job-node-0-1"})
     assert done.returncode == 0
-    assert done.stdout.endswith("this is worker 1: no file is written\n")
-    assert not target.exists()
+    assert done.stdout.endswith("this is worker 1: there is no TF_CONFIG to write\n")
+
+    relying = run(["bash", "-c", f"source {target}\necho user code"], plain_env())
+    assert (relying.returncode, relying.stdout) == (
+        1,
+        "There is no TF_CONFIG: set NUM_WORKERS of the init container tf-config-generator "
+        "to the numNodes of the TrainJob.\n",
+    )
 
 
 @pytest.mark.req("M39", "M135")
@@ -285,8 +298,8 @@ def test_the_init_container_lets_a_job_pass_that_numbers_its_workers_elsewhere(s
 def test_a_number_of_workers_too_small_for_the_index_is_refused(given, tmp_path):
     env = {"HOSTNAME": "job-node-0-2", **given}
     message = (
-        "TF_CONFIG generation started\n"
-        "TF_CONFIG generation failed: this is worker 2, but the number of workers is 2; "
+        "🔧 TF_CONFIG 생성 시작 (TF_CONFIG generation started)\n"
+        "❌ TF_CONFIG 생성 실패 (TF_CONFIG generation failed): this is worker 2, but the number of workers is 2; "
         "set NUM_WORKERS to the numNodes of the TrainJob\n"
     )
     sourced = source("generate_tf_config.sh", "echo user code", plain_env(**env))
@@ -338,5 +351,6 @@ def test_what_is_no_number_is_refused_and_never_run(name, value, tmp_path):
 def test_what_is_no_name_no_port_and_no_worker_is_refused(shell, env, tmp_path):
     done = write(shell, tmp_path / "tf_config.env", {"HOSTNAME": "job-node-0-0", **env})
     assert done.returncode == 1
-    assert done.stdout.splitlines()[1].startswith("TF_CONFIG generation failed: ")
+    failure = "❌ TF_CONFIG 생성 실패 (TF_CONFIG generation failed): "
+    assert done.stdout.splitlines()[1].startswith(failure)
     assert not list(tmp_path.iterdir())

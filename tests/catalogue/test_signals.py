@@ -4,14 +4,17 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from catalogue.inline import SYSTEM
-from catalogue.shells import plain_env, read_until, run, running
+from catalogue.shells import POSIX_SHELLS, plain_env, read_until, run, running, shell_command
+from catalogue.signal_campaign import campaign
 
-SIGNALS = (SYSTEM / "signals.sh").read_text()
+SIGNALS = f"source {SYSTEM / 'handover.sh'}"
 
 # Says so when it is ready and when SIGTERM has come; then ends with the given code. It waits for the
 # signal with sigwait, because a handler could run just before a sleep begins, which would go on.
@@ -39,19 +42,32 @@ def training(tmp_path: Path) -> str:
     return f"python {path}"
 
 
-@pytest.fixture(params=["setup_pytorch_env", "generate_tf_config", "pytorch", "tensorflow"])
+@pytest.fixture(params=["setup_pytorch_env.sh", "generate_tf_config.sh", "setup", "tf_config.env"])
 def composed(request, tmp_path):
-    """Every way in which a job begins: sourced from /shared, or with a prelude of its own."""
-    tf_config = tmp_path / "tf_config.env"
-    tf_config.write_text("export TF_CONFIG='{}'\n")
+    """Every way in which a job begins: sourced from a ConfigMap, or from what an init container wrote."""
     env = plain_env(
-        **TORCH_ENV, HOSTNAME="job-node-0-0", NUM_WORKERS="1", TF_CONFIG_FILE=str(tf_config)
+        **TORCH_ENV,
+        HOSTNAME="job-node-0-0",
+        NUM_WORKERS="1",
+        TF_CONFIG_FILE=str(tmp_path / "tf_config.env"),
+        SETUP_FOLDER=str(tmp_path),
     )
-    if request.param in ("pytorch", "tensorflow"):
-        start = (SYSTEM / f"prelude_{request.param}.sh").read_text()
+    if request.param == "setup":
+        start = init_container("write_pytorch_setup.sh", env, tmp_path / "setup_pytorch_env.sh")
+    elif request.param == "tf_config.env":
+        start = init_container("write_tf_config.sh", env, tmp_path / "tf_config.env")
     else:
-        start = f"source {SYSTEM / request.param}.sh\n"
-    return lambda command: (["bash", "-c", f"{start}\n{command}"], env)
+        start = SYSTEM / request.param
+    return lambda command: (["bash", "-c", f"source {start}\n\n{command}"], env)
+
+
+def init_container(script: str, env: dict[str, str], written: Path) -> Path:
+    done = run([*shell_command(POSIX_SHELLS[-1]), "-c", (SYSTEM / script).read_text()], env)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (written.parent / "forward.py").read_text().splitlines()[1:-1] == (
+        (SYSTEM / "forward.py").read_text().splitlines()
+    )
+    return written
 
 
 def stop_when_ready(arguments, env, signal_number=signal.SIGTERM) -> tuple[int, str]:
@@ -171,11 +187,10 @@ def test_a_shell_that_is_killed_is_reported_as_killed():
     ],
 )
 def test_a_command_runs_after_the_prelude_as_it_does_alone(command):
-    prelude = (SYSTEM / "prelude_pytorch.sh").read_text()
     rest = ["zero", "one arg", "", "two*"]
     env = plain_env(HOME="/home/user")
     alone = run(["bash", "-c", command, *rest], env, input="typed\n")
-    after = run(["bash", "-c", f"{prelude}\n{command}", *rest], env, input="typed\n")
+    after = run(["bash", "-c", f"{SIGNALS}\n{command}", *rest], env, input="typed\n")
     assert (after.stdout, after.stderr, after.returncode) == (
         alone.stdout,
         alone.stderr,
@@ -200,13 +215,13 @@ def test_the_options_of_the_shell_stay_as_they_were(options, command, code, outp
 
 def test_in_a_script_file_nothing_is_started_again(tmp_path):
     script = tmp_path / "script.sh"
-    script.write_text(f"source {SYSTEM / 'signals.sh'}\necho $PPID\n")
+    script.write_text(f"{SIGNALS}\necho $PPID\n")
     done = run(["bash", str(script)], plain_env())
     assert done.stdout == f"{os.getpid()}\n"
 
 
 def test_a_command_string_is_started_again_once_and_not_more():
-    command = f"{SIGNALS}\necho outer $PPID\nbash -c '. {SYSTEM / 'signals.sh'}; echo inner'"
+    command = f"{SIGNALS}\necho outer $PPID\nbash -c '{SIGNALS}; echo inner'"
     with running(["bash", "-c", command], plain_env()) as process:
         output = process.stdout.read()
     assert output == f"outer {process.pid}\ninner\n"
@@ -246,3 +261,151 @@ def test_as_process_1_of_a_container_the_shell_passes_sigterm_on(training):
         output += process.stdout.read()
         code = process.wait()
     assert (code, output) == (7, "process 1\nready\nstopping\n")
+
+
+def test_as_process_1_what_lost_its_parent_is_reaped():
+    unshare = _new_pid_namespace()
+    if not unshare:
+        pytest.skip("no new process namespace on this machine")
+    # The one in the middle ends at once, so process 1 becomes the parent of what it started.
+    orphan = "import os; os.fork() or os._exit(0)"
+    command = f"python -c '{orphan}'; until ! ls /proc/*/stat | xargs grep -sl ' Z 1 '; do :; done"
+    done = run([*unshare, "--mount-proc", "bash", "-c", f"{SIGNALS}\n{command}"], plain_env())
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_signal_at_any_instant_reaches_the_training():
+    # The long version: make campaign.
+    ends, wrong = campaign(rounds=300, seed=int(time.time()), at_once=4)
+    assert not wrong
+    assert ends["training stopped"] > 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGUSR2], ids=["USR1", "USR2"])
+def test_a_note_reaches_the_program_that_took_the_place_of_the_shell_alone(number):
+    note = f"""python -uc '
+import os, signal, sys
+noted = {{signal.{signal.Signals(number).name}}}
+signal.pthread_sigmask(signal.SIG_BLOCK, noted)
+worker = os.fork()
+if not worker:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, noted)
+    signal.pause()
+print("ready")
+signal.sigwait(noted)
+is_alive = os.waitpid(worker, os.WNOHANG) == (0, 0)
+os.kill(worker, signal.SIGKILL)
+sys.exit(4 if is_alive else 5)'"""
+    code, _ = stop_when_ready(["bash", "-c", f"{SIGNALS}\nexec {note}"], plain_env(), number)
+    assert code == 4
+
+
+def test_a_note_for_a_shell_changes_nothing(training):
+    with running(["bash", "-c", f"{SIGNALS}\n{training} 7"], plain_env()) as process:
+        read_until(process, "ready")
+        process.send_signal(signal.SIGUSR1)
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.read() == "stopping\n"
+        assert process.wait() == 7
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "trap 'echo saved' EXIT; {training} 7",
+        "trap 'python -c \"import time; time.sleep(1)\"; echo saved' EXIT; {training} 7",
+        "trap 'sleep 1; echo saved; exit 7' TERM; {training} 0",
+    ],
+    ids=["exit, builtin", "exit, program", "own trap"],
+)
+def test_what_the_user_starts_in_a_trap_may_end(command, training):
+    text = command.format(training=training)
+    code, output = stop_when_ready(["bash", "-c", f"{SIGNALS}\n{text}"], plain_env())
+    assert (code, output) == (7, "ready\nstopping\nsaved\n")
+
+
+def test_what_the_training_starts_while_it_stops_may_end():
+    command = """python -c '
+import os, signal, subprocess, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+os.write(1, b"ready\\n")
+signal.sigwait({signal.SIGTERM})
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+sys.exit(subprocess.run(["sh", "-c", "sleep 1; echo saved; exit 6"]).returncode)
+'"""
+    for form in (command, f"exec {command}"):
+        code, output = stop_when_ready(["bash", "-c", f"{SIGNALS}\n{form}"], plain_env())
+        assert (code, output) == (6, "ready\nsaved\n")
+
+
+def test_what_is_left_in_the_group_ends_with_the_command():
+    command = "(trap '' TERM; exec sleep 300) & echo $!"
+    with running(["bash", "-c", f"{SIGNALS}\n{command}"], plain_env()) as process:
+        left = int(process.stdout.readline())
+        assert process.stdout.read() == "", "the one that is left would hold it open"
+        assert process.wait() == 0
+    assert not Path(f"/proc/{left}").exists() or " Z " in Path(f"/proc/{left}/stat").read_text()
+
+
+def test_an_image_without_python_says_so_and_goes_on(tmp_path):
+    for name in ("bash", "echo"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    done = run(["bash", "-c", f"{SIGNALS}\necho on; exit 3"], {"PATH": str(tmp_path)})
+    assert done.returncode == 3
+    first, second = done.stdout.splitlines()
+    assert first.startswith("Signals do not reach the training code, ")
+    assert second == "on"
+
+
+def test_forward_says_what_it_cannot_start():
+    forward = [sys.executable, "-IS", str(SYSTEM / "forward.py")]
+    done = run([*forward, "/no/such/shell"], plain_env())
+    assert (done.returncode, done.stderr) == (
+        127,
+        "forward: /no/such/shell: No such file or directory\n",
+    )
+
+
+def test_forward_runs_in_old_images():
+    """Python 3.8 has none of these, and the standard library alone is there under -IS."""
+    import ast
+
+    tree = ast.parse((SYSTEM / "forward.py").read_text(), feature_version=(3, 8))
+    imported = {
+        each.name for node in ast.walk(tree) if isinstance(node, ast.Import) for each in node.names
+    }
+    assert imported == {"_signal", "os", "sys"}
+
+
+# A shell that was between two commands when the stop came: it goes on as if there had been none.
+SHELL = """
+import os, signal, subprocess, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+os.write(1, b"go\\n")
+signal.sigwait({signal.SIGTERM})
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+if sys.argv[1] == "exec":
+    os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
+sys.exit(subprocess.run([sys.executable, *sys.argv[2:]]).returncode)
+"""
+
+
+@pytest.mark.parametrize("way", ["command", "exec"])
+def test_a_command_that_begins_after_the_stop_gets_it_too(way, tmp_path):
+    (tmp_path / "shell.py").write_text(SHELL)
+    (tmp_path / "training.py").write_text(TRAINING)
+    shell = [sys.executable, str(tmp_path / "shell.py"), way, str(tmp_path / "training.py"), "7"]
+    arguments = [sys.executable, "-IS", str(SYSTEM / "forward.py"), *shell]
+    with running(arguments, plain_env()) as process:
+        read_until(process, "go")
+        process.send_signal(signal.SIGTERM)
+        output = process.stdout.read()
+        # Stopped before it was ready, or after: but stopped.
+        assert (process.wait(), output) in {(7, "ready\nstopping\n"), (241, ""), (143, "")}
+
+
+def test_a_stop_before_a_function_keeps_it_from_running():
+    # The trap runs between the two commands: nothing of the function may follow.
+    command = "work() { echo second; }\nkill -TERM $$; work; echo third"
+    done = run(["bash", "-c", f"{SIGNALS}\n{command}"], plain_env())
+    assert (done.returncode, done.stdout) == (143, "")

@@ -113,7 +113,7 @@ def test_a_job_with_code_from_git_finds_the_runtime_that_clones(
     job = a_job(code={"git": {"url": "https://example.org/code.git"}})
     preview = preview_of(astrago("preview", "-f", write(tmp_path / "j.yaml", job), "-o", "json"))
     pod = preview["objects"][0]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
-    assert [each["name"] for each in pod["spec"]["initContainers"]] == ["git-clone"]
+    assert [each["name"] for each in pod["spec"]["initContainers"]] == ["setup", "git-clone"]
 
 
 def test_a_job_file_may_be_shown_on_another_runtime(astrago: Astrago, tmp_path: Path) -> None:

@@ -12,12 +12,20 @@ from astrago_trainer.core.spec import parse_job_spec
 from catalogue.inline import RUNTIMES
 
 MILESTONES = {
-    "pytorch-simple": ("Rank: 0/2", "Epoch 1/1 done", "Training finished", r"node count: 2"),
+    "pytorch-simple": (
+        "PyTorch 환경변수 설정 완료!",
+        "분산 학습 초기화 성공!",
+        "Rank: 0/2",
+        "Epoch 1/1 done",
+        "PyTorch 분산 학습 완료!",
+        "노드 수: 2",
+    ),
     "tensorflow-distributed": (
-        "replicas in sync: 2",
-        "starts with 2 workers",
-        "Training finished",
-        r"node count: 2",
+        "TF_CONFIG 생성 완료!",
+        "Worker 0 initialized with 2 replicas",
+        "총 2개 워커",
+        "TensorFlow 분산 학습 완료!",
+        "노드 수: 2",
     ),
     "horovod-runtime": ("Rank: 0/2", "Epoch 1, ", "Training finished", r"process count: 2"),
 }

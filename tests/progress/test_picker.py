@@ -26,14 +26,16 @@ def pick(log: str | bytes, *, times: float = 100.0, **options) -> Picked:
 
 def seed_log(epochs: int = 3, batches: int = 47, nodes: int = 2) -> str:
     """What the PyTorch scripts print."""
-    lines = ["Distributed init succeeded", f"Rank: 0/{nodes}, world size: {nodes}, device: cpu"]
+    lines = ["✅ 분산 학습 초기화 성공!", f"  - Rank: 0/{nodes}", f"  - World Size: {nodes}"]
     for epoch in range(1, epochs + 1):
         lines += [
             f"Epoch {epoch}, Batch {batch}/{batches}, Loss: {epoch}.{batch:02}00"
             for batch in range(0, batches, 10)
         ]
         lines.append(f"Epoch {epoch}/{epochs} done, mean loss: {epoch}.5000")
-    return "\n".join([*lines, "Training finished", f"final mean loss: {epochs}.5000", ""])
+    return "\n".join(
+        [*lines, "🎉 PyTorch 분산 학습 완료!", f"📉 최종 평균 Loss: {epochs}.5000", ""]
+    )
 
 
 def series(picked: Picked, name: str) -> list[tuple[int | None, float | None]]:
@@ -75,8 +77,8 @@ def test_the_remaining_time_follows_from_what_was_made_in_this_attempt():
 
 def test_keras_is_read_with_its_headings():
     log = (
-        "Training starts with 2 workers\nEpoch 1/2\n46/46 - 2s - 40ms/step - accuracy: 0.5 - loss: 0.9\n"
-        "Epoch 2/2\n46/46 - 1s - 30ms/step - accuracy: 0.75 - loss: 0.4\nfinal accuracy: 0.7500\n"
+        "🚀 분산 학습 시작 (총 2개 워커)\nEpoch 1/2\n46/46 - 2s - 40ms/step - accuracy: 0.5 - loss: 0.9\n"
+        "Epoch 2/2\n46/46 - 1s - 30ms/step - accuracy: 0.75 - loss: 0.4\n🎯 최종 Accuracy: 0.7500\n"
     )
     picked = pick(log)
 

@@ -111,18 +111,27 @@ def test_a_missing_file_is_said_in_words(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.req("M10", "M41")
-def test_the_default_platform_has_the_scripts_of_the_first_generation() -> None:
+def test_the_default_platform_has_the_scripts_for_all_runtimes_that_bring_none() -> None:
     platform = catalogue.default_platform("2.2")
+    texts = catalogue.system_scripts()
     assert platform.trainer_version == "2.2"
-    first = platform.scripts_for("pytorch-simple")
-    second = platform.scripts_for("tensorflow-distributed")
-    assert first is not None
+    for runtime in ("pytorch-simple", "torch-distributed"):
+        first = platform.scripts_for(runtime, "pytorch")
+        assert first is not None
+        assert first.data[first.sourced] == texts["setup_pytorch_env.sh"]
+        assert first.data[first.launcher] == texts["launch.py"]
+        assert first.data["forward.py"] == texts["forward.py"]
+    second = platform.scripts_for("tensorflow-distributed", "tensorflow")
     assert second is not None
-    assert first.data[first.sourced] == catalogue.system_scripts()["setup_pytorch_env.sh"]
-    assert second.data[second.sourced] == catalogue.system_scripts()["generate_tf_config.sh"]
-    assert first.data[first.launcher] == catalogue.system_scripts()["launch.py"]
+    assert second.data[second.sourced] == texts["generate_tf_config.sh"]
+    assert second.data["forward.py"] == texts["forward.py"]
     assert second.launcher == ""
-    assert platform.scripts_for("pytorch-runtime") is None
-    assert platform.preludes["pytorch"]
+    assert platform.scripts_for("horovod-runtime", "horovod") is None
+    assert platform.scripts_for("pytorch-runtime", "pytorch") is None
+    assert platform.scripts_for("tensorflow-runtime", "tensorflow") is None
+    assert platform.preludes == {
+        "pytorch-runtime": "source /shared/setup_pytorch_env.sh",
+        "tensorflow-runtime": 'source /shared-env/tf_config.env\necho "TF_CONFIG: $TF_CONFIG"',
+    }
     for framework in platform.default_runtimes:
         assert platform.default_runtimes[framework] in catalogue.names()

@@ -31,7 +31,7 @@ _MPIRUN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemScripts:
-    """A System ConfigMap: scripts of the platform that some runtimes want mounted at `/shared`."""
+    """A System ConfigMap: scripts of the platform that a job of its framework mounts at `/shared`."""
 
     name: str
     """Of the ConfigMap, for example `pytorch-pet-setup`."""
@@ -41,8 +41,8 @@ class SystemScripts:
     """The key of `data` that is sourced before the user's command."""
     data: Mapping[str, str]
     """File name -> text."""
-    runtimes: frozenset[str]
-    """Names of the runtimes that want it; all others get the inline prelude."""
+    framework: Framework
+    """Of the jobs that bring it; those on a runtime with scripts of its own do without."""
     launcher: str = ""
     """The key of `data` that starts several processes on a node; empty where it has none."""
 
@@ -71,8 +71,8 @@ class Platform:
     default_images: Mapping[Framework, str] = field(default_factory=_table)
     """For jobs without an image on the default runtime; others keep their runtime's image."""
     system_scripts: tuple[SystemScripts, ...] = ()
-    preludes: Mapping[Framework, str] = field(default_factory=_table)
-    """Shell text put before the user's command where the runtime has no System ConfigMap."""
+    preludes: Mapping[str, str] = field(default_factory=dict)
+    """Name of a runtime that brings its scripts -> what a command sources of them first."""
     requirements_script: str = ""
     """Shell text of the init container that installs the packages of a job."""
     interpreters: Mapping[Framework, str] = field(
@@ -103,6 +103,8 @@ class Platform:
         default = self.default_runtimes[framework]
         return self.git_runtimes.get(framework, default) if has_git_code else default
 
-    def scripts_for(self, runtime: str) -> SystemScripts | None:
-        """The System ConfigMap that this runtime wants."""
-        return next((each for each in self.system_scripts if runtime in each.runtimes), None)
+    def scripts_for(self, runtime: str, framework: Framework | None) -> SystemScripts | None:
+        """The System ConfigMap that a job of this framework brings to this runtime."""
+        if runtime in self.preludes:
+            return None
+        return next((each for each in self.system_scripts if each.framework == framework), None)

@@ -21,7 +21,7 @@ WORDS = (
 
 QUALIFIERS = (
     "train", "training", "val", "valid", "validation", "eval", "evaluation", "test", "dev", "mean", "avg", "average",
-    "running", "total", "best", "final",
+    "running", "total", "best", "final", "평균", "최종",
 )  # fmt: skip
 """Words that stand before such a word, with a space between."""
 
@@ -43,6 +43,7 @@ _SAME = {
     "lr": "learning_rate",
     "ppl": "perplexity",
 }
+_KOREAN = {"평균": "mean", "최종": "final"}
 _METRIC_PARTS = frozenset(part for word in WORDS for part in word.split("_"))
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9@]+")
 
@@ -50,7 +51,10 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9@]+")
 @lru_cache(maxsize=1024)
 def series_name(raw: str) -> str:
     """The normalised name; empty when nothing of it can be part of one."""
-    parts = _NOT_IN_NAMES.sub("_", raw.lower()).strip("_").split("_")
+    text = raw.lower()
+    for word, same in _KOREAN.items():
+        text = text.replace(word, same)
+    parts = _NOT_IN_NAMES.sub("_", text).strip("_").split("_")
     kept = [_SAME.get(part, part) for part in parts if part != "final"]
     return "_".join(kept)[:MAX_NAME].strip("_")
 

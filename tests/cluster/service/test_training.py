@@ -11,10 +11,10 @@ from astrago_trainer.catalogue import script
 
 ENV = [{"name": "EPOCHS", "value": "1"}, {"name": "SAMPLES", "value": "1920"}]
 MILESTONES = {
-    "pytorch": ("pytorch-simple", ("Rank: 0/2", "Training finished", "node count: 2")),
+    "pytorch": ("pytorch-simple", ("Rank: 0/2", "분산 학습 완료!", "노드 수: 2")),
     "tensorflow": (
         "tensorflow-distributed",
-        ("replicas in sync: 2", "Training finished", "node count: 2"),
+        ("initialized with 2 replicas", "분산 학습 완료!", "노드 수: 2"),
     ),
 }
 

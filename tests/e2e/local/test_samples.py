@@ -44,7 +44,7 @@ def test_pytorch_trains_on_two_nodes_to_equal_weights(engine):
     texts = [log(engine, job, f"node-0-{rank}") for rank in range(2)]
     assert seen.phase is Phase.COMPLETE, f"{told(seen)}\n{texts}"
     for rank, text in enumerate(texts):
-        assert f"Rank: {rank}/2, world size: 2" in text
+        assert f"  - Rank: {rank}/2\n  - World Size: 2\n" in text
     assert "All 2 ranks hold equal weights" in texts[0]
     losses = [float(found) for found in re.findall(r"done, mean loss: (\S+)", texts[0])]
     assert len(losses) == 2
@@ -128,7 +128,7 @@ def test_tensorflow_trains_on_three_nodes_with_names_that_resolve(engine):
         config = json.loads(re.search(r"^TF_CONFIG: (\{.*\})$", text, re.M)[1])
         assert config["task"] == {"type": "worker", "index": index}
         clusters.append(config["cluster"]["worker"])
-        assert f"Worker {index} initialised, replicas in sync: 3" in text
+        assert f"✅ Worker {index} initialized with 3 replicas" in text
     assert clusters[0] == clusters[1] == clusters[2]
     assert len(set(clusters[0])) == 3
 

@@ -95,10 +95,15 @@ def an_mpi_runtime(*, has_launcher_as_node: bool) -> Json:
 
 
 def a_platform(**changes: Any) -> Platform:
-    """S1's way: no System ConfigMap, preludes inline."""
+    """S1's way: no System ConfigMap, a prelude for each runtime."""
     settings: Json = {
         "default_images": {"pytorch": PYTORCH_IMAGE, "tensorflow": TENSORFLOW_IMAGE},
-        "preludes": {"pytorch": PYTORCH_PRELUDE, "tensorflow": TENSORFLOW_PRELUDE},
+        "preludes": {
+            "pytorch-simple": PYTORCH_PRELUDE,
+            "pytorch-runtime": PYTORCH_PRELUDE,
+            "torch-distributed": PYTORCH_PRELUDE,
+            "tensorflow-distributed": TENSORFLOW_PRELUDE,
+        },
     }
     return Platform(**settings | changes)
 
@@ -111,14 +116,14 @@ def a_platform_with_scripts(**changes: Any) -> Platform:
             volume="pytorch-pet-setup",
             sourced="setup_pytorch_env.sh",
             data={"setup_pytorch_env.sh": "export RANK=$PET_NODE_RANK\n"},
-            runtimes=frozenset({"pytorch-simple"}),
+            framework="pytorch",
         ),
         SystemScripts(
             name="tensorflow-tf-config-generator",
             volume="tf-config-generator",
             sourced="generate_tf_config.sh",
             data={"generate_tf_config.sh": "export TF_CONFIG={}\n"},
-            runtimes=frozenset({"tensorflow-distributed"}),
+            framework="tensorflow",
         ),
     )
-    return a_platform(system_scripts=scripts, **changes)
+    return a_platform(**{"system_scripts": scripts, "preludes": {}, **changes})

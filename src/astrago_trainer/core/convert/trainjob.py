@@ -9,7 +9,7 @@ from astrago_trainer.core.convert import pods
 from astrago_trainer.core.convert.converted import Converted, Manifest, Path, lost
 from astrago_trainer.core.errors import Problem
 from astrago_trainer.core.platform import Framework, Platform, SystemScripts
-from astrago_trainer.core.render.command import ENTER_FOLDER, SYSTEM_PATH, WORKING_DIR
+from astrago_trainer.core.render.command import ENTER_FOLDER, WORKING_DIR, prelude
 from astrago_trainer.core.render.configmaps import MANAGED_BY, USER_LABEL
 from astrago_trainer.core.render.job import HASH_ANNOTATION, TTL_ANNOTATION
 from astrago_trainer.core.render.pods import GIT_CONTAINER, GIT_VOLUME, TF_CONTAINER
@@ -62,7 +62,7 @@ def trainjob_to_job(
     for index, each in manifest.entries(*_TRAINER, "env"):
         if each.get("name") == "ASTRAGO_ATTEMPT":
             manifest.take(*_TRAINER, "env", index)
-    scripts = platform.scripts_for(str(runtime))
+    scripts = platform.scripts_for(str(runtime), framework)
     job: Json = {
         "name": manifest.take("metadata", "name"),
         "namespace": manifest.take("metadata", "namespace"),
@@ -75,7 +75,7 @@ def trainjob_to_job(
         "active_deadline_seconds": manifest.take("spec", "activeDeadlineSeconds"),
         "env": pods.variables(manifest, (*_TRAINER, "env"), problems),
         "resources": pods.resources(manifest, (*_TRAINER, "resourcesPerNode")),
-        **pods.program(manifest, _TRAINER, problems, _prelude(platform, scripts, framework)),
+        **pods.program(manifest, _TRAINER, problems, prelude(platform, str(runtime), scripts)),
         **pods.names(manifest, ("metadata",)),
     }
     for at in _pod_changes(manifest):
@@ -154,13 +154,6 @@ def _add(job: Json, more: Json) -> None:
             job[name] = [*(job.get(name) or ()), *value]
         else:
             job[name] = {**(job.get(name) or {}), **value}
-
-
-def _prelude(platform: Platform, scripts: SystemScripts | None, framework: Framework | None) -> str:
-    """What `render` puts before a command."""
-    if scripts is not None:
-        return f"source {SYSTEM_PATH}/{scripts.sourced}"
-    return platform.preludes.get(framework, "").strip("\n") if framework else ""
 
 
 def _leave_to_platform(job: Json, scripts: SystemScripts | None) -> None:

@@ -43,11 +43,13 @@ class Command:
     """The field of the request that decides what runs."""
 
 
-def build_command(spec: JobSpec, platform: Platform, scripts: SystemScripts | None) -> Command:
+def build_command(
+    spec: JobSpec, platform: Platform, *, runtime: str, scripts: SystemScripts | None
+) -> Command:
     """Set-up, a blank line, then what the user runs (M19, M45)."""
     launcher = _launcher(spec, scripts)
     text, arguments, source = _what_to_run(spec, platform, launcher)
-    setup = [_prelude(spec, platform, scripts)]
+    setup = [prelude(platform, runtime, scripts)]
     if spec.requirements:
         setup.append(USE_PACKAGES)
     if working_dir(spec) is not None:
@@ -59,6 +61,13 @@ def build_command(spec: JobSpec, platform: Platform, scripts: SystemScripts | No
         starts_processes=bool(launcher or _LAUNCHER.search(" ".join((text, *spec.argv)))),
         source=source,
     )
+
+
+def prelude(platform: Platform, runtime: str, scripts: SystemScripts | None) -> str:
+    """What is sourced before the user's command."""
+    if scripts is not None:
+        return f"source {SYSTEM_PATH}/{scripts.sourced}"
+    return platform.preludes.get(runtime, "").strip("\n")
 
 
 def working_dir(spec: JobSpec) -> str | None:
@@ -122,9 +131,3 @@ def _interpreter(spec: JobSpec, platform: Platform) -> str:
         return words
     launcher, _, program = words.rpartition(" ")
     return " ".join((launcher, *(f"-x {name}" for name in names), program))
-
-
-def _prelude(spec: JobSpec, platform: Platform, scripts: SystemScripts | None) -> str:
-    if scripts is not None:
-        return f"source {SYSTEM_PATH}/{scripts.sourced}"
-    return platform.preludes.get(spec.framework, "").strip("\n")

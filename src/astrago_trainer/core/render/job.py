@@ -69,9 +69,9 @@ def render(
     """
     view = view_runtime(runtime)
     job = name or spec.name or _placeholder(spec, runtime)
-    scripts = platform.scripts_for(view.name)
+    scripts = platform.scripts_for(view.name, spec.framework)
     own, runtime_sources = find_own_runtime(spec, runtime, platform, job=job)
-    command = build_command(spec, platform, scripts)
+    command = build_command(spec, platform, runtime=view.name, scripts=scripts)
     code = _code_configmap(spec, code_name=code_name, is_taken=is_code_name_taken)
 
     draft = Draft()

@@ -25,6 +25,7 @@ stop_requested = False
 
 
 def main() -> int:
+    sys.stdout.reconfigure(encoding="utf-8")  # whatever the image's locale is
     signal.signal(signal.SIGTERM, request_stop)
     epochs = int(os.environ.get("EPOCHS", "3"))
     batch_size = int(os.environ.get("BATCH_SIZE", "64"))
@@ -32,8 +33,11 @@ def main() -> int:
     device = join_group()
     rank, world_size = dist.get_rank(), dist.get_world_size()
     nodes = int(os.environ.get("PET_NNODES", world_size))
-    print("Distributed init succeeded", flush=True)
-    print(f"Rank: {rank}/{world_size}, world size: {world_size}, device: {device}", flush=True)
+    print(
+        "✅ 분산 학습 초기화 성공! (distributed init succeeded)\n"
+        f"  - Rank: {rank}/{world_size}\n  - World Size: {world_size}\n  - Device: {device}",
+        flush=True,
+    )
 
     torch.manual_seed(0)
     model = DistributedDataParallel(
@@ -44,7 +48,7 @@ def main() -> int:
     loader = DataLoader(pictures, batch_size=batch_size, sampler=sampler)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     if rank == 0:
-        print(f"Training starts with {nodes} nodes", flush=True)
+        print(f"🚀 분산 학습 시작 (총 {nodes}개 노드)", flush=True)
 
     loss = float("nan")
     for epoch in range(1, epochs + 1):
@@ -62,9 +66,9 @@ def main() -> int:
         return 1
     if rank == 0:
         print(f"All {world_size} ranks hold equal weights", flush=True)
-        print("Training finished", flush=True)
-        print(f"node count: {nodes}", flush=True)
-        print(f"final mean loss: {loss:.4f}", flush=True)
+        print("🎉 PyTorch 분산 학습 완료! (training finished)", flush=True)
+        print(f"📊 노드 수: {nodes}", flush=True)
+        print(f"📉 최종 평균 Loss: {loss:.4f}", flush=True)
     return 0
 
 

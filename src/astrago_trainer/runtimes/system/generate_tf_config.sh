@@ -1,52 +1,43 @@
 # Environment of a TensorFlow worker. Delivered in the ConfigMap tensorflow-tf-config-generator,
 # mounted at /shared, sourced by bash before user code.
 
-# --- signals.sh
-# Makes SIGTERM reach the training code. Must be the first command of a `bash -c` string.
-# bash as process 1 of a container ignores SIGTERM, and runs no trap while a command is in the
-# foreground. So the first pass starts the same string again as a child in its own process group,
-# passes TERM and INT on to that group, and leaves with the child's exit code.
+# --- handover.sh
+# Makes every signal reach the training code. Must be the first command of a `bash -c` string.
+# First pass: forward.py, which lies beside this file, takes the place of this shell, runs the same
+# string as its child and passes signals on. Second pass: the traps of that child.
 # The mark is never taken back, so that a string can be started again once only, whatever it holds.
 if [ -n "${BASH_EXECUTION_STRING:-}" ] && [ -z "${ASTRAGO_SIGNALS:-}" ]; then
-  export ASTRAGO_SIGNALS=forwarded
-  astrago_child='' astrago_early='' astrago_again=''
-  astrago_forward() {
-    astrago_again=yes
-    if [ -z "$astrago_child" ]; then astrago_early=$1; return; fi
-    kill -s "$1" -- "-$astrago_child" 2>/dev/null || :
-  }
-  trap 'astrago_forward TERM' TERM
-  trap 'astrago_forward INT' INT
-  astrago_options=("-${-//[cims]/}c")
-  if shopt -qo pipefail; then astrago_options=(-o pipefail "${astrago_options[@]}"); fi
-  if shopt -q login_shell; then astrago_options=(-l "${astrago_options[@]}"); fi
-  set -m # gives the child a process group, and leaves SIGINT and standard input as they are
-  "$BASH" "${astrago_options[@]}" "$BASH_EXECUTION_STRING" "$0" "$@" &
-  astrago_child=$!
-  set +m
-  if [ -n "$astrago_early" ]; then astrago_forward "$astrago_early"; fi
-  # A signal ends `wait` early; asked again, it gives the child's own code, even after its end.
-  while
-    astrago_again=''
-    wait "$astrago_child"
-    astrago_code=$?
-    [ -n "$astrago_again" ]
-  do :; done
-  exit "$astrago_code"
+  astrago_python=$(type -P python3 || type -P python || :)
+  astrago_forward=${BASH_SOURCE[0]%/*}/forward.py
+  if [ -n "$astrago_python" ] && [ -r "$astrago_forward" ]; then
+    export ASTRAGO_SIGNALS=forwarded
+    astrago_command=("$astrago_python" -IS "$astrago_forward")
+    astrago_traps='(^|[[:space:];&|({])trap[[:space:]]'
+    if [[ $BASH_EXECUTION_STRING =~ $astrago_traps ]]; then astrago_command+=(--own-traps); fi
+    astrago_command+=("$BASH")
+    if shopt -qo pipefail; then astrago_command+=(-o pipefail); fi
+    if shopt -q login_shell; then astrago_command+=(-l); fi
+    exec "${astrago_command[@]}" "-${-//[cims]/}c" "$BASH_EXECUTION_STRING" "$0" "$@"
+  fi
+  echo "Signals do not reach the training code, which a stop then kills after its grace period:" \
+    "it takes python3 or python, found '$astrago_python', and the file $astrago_forward."
 elif [ -n "${BASH_EXECUTION_STRING:-}" ]; then
-  # Second pass: after the command that was interrupted nothing else is started. Its exit code is
-  # kept; but 0 with commands still to come would call a stopped job finished, so that is 128+n.
-  # (A signal in the instant between two commands of the shell is acted on after the later one.)
+  # After the command that was interrupted nothing else is started. Its exit code is kept; but 0 with
+  # commands still to come would call a stopped job finished, so that is 128+n.
   astrago_stop() {
     wait # what runs in the background got the signal too
     if [ "$1" -ne 0 ]; then exit "$1"; fi
+    set -T # for functions and subshells too, whichever comes next
     # shellcheck disable=SC2064 # the number is meant to be put in now
     trap "exit $2" DEBUG
   }
-  trap 'astrago_stop "$?" 143' TERM
+  trap 'astrago_stop "$?" 129' HUP
   trap 'astrago_stop "$?" 130' INT
+  trap 'astrago_stop "$?" 131' QUIT
+  trap 'astrago_stop "$?" 143' TERM
+  trap : USR1 USR2 # meant for a program that takes the place of this shell
 fi
-# --- end of signals.sh
+# --- end of handover.sh
 
 # --- tf_config.sh
 # TF_CONFIG of this worker: all workers by their lasting host names, and which of them this one is.
@@ -55,7 +46,7 @@ fi
 # and port. Every value is checked, because the result is quoted text. All is said on one stream: a
 # pod's log does not keep the order between two.
 tf_fail() {
-  printf 'TF_CONFIG generation failed: %s\n' "$1"
+  printf '❌ TF_CONFIG 생성 실패 (TF_CONFIG generation failed): %s\n' "$1"
   exit 1
 }
 tf_number() {
@@ -68,7 +59,7 @@ tf_name() {
     '' | *[!abcdefghijklmnopqrstuvwxyz0123456789-]*) tf_fail "$1 '$2' is no name of Kubernetes" ;;
   esac
 }
-echo 'TF_CONFIG generation started'
+echo '🔧 TF_CONFIG 생성 시작 (TF_CONFIG generation started)'
 tf_count=${NUM_WORKERS:-${PET_NNODES:-}}
 tf_workers=${tf_count:-1}
 tf_port=${TF_PORT:-2222}
@@ -106,5 +97,5 @@ set NUM_WORKERS to the numNodes of the TrainJob"
 if [ "$tf_index" -ge "$tf_workers" ]; then tf_fail "$tf_range"; fi
 # shellcheck disable=SC2090
 export TF_CONFIG
-echo 'TF_CONFIG generation done'
+echo '✅ TF_CONFIG 생성 완료! (TF_CONFIG generation done)'
 echo "TF_CONFIG: $TF_CONFIG"

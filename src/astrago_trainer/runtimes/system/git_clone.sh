@@ -82,6 +82,9 @@ trap 'rm -f "$messages"' EXIT
 trap 'if [ -n "$child" ]; then kill "$child"; fi; exit 143' TERM INT
 "$@" > "$messages" 2>&1 < /dev/null &
 child=$!
+# `wait` alone could miss a signal for ever: one that comes between the check of the traps and the
+# wait itself. The trap runs after every sleep, and a child that has ended is no longer there.
+while kill -0 "$child" 2> /dev/null; do sleep 0.2; done
 code=0
 wait "$child" || code=$?
 child=''

@@ -4,7 +4,7 @@
 # and port. Every value is checked, because the result is quoted text. All is said on one stream: a
 # pod's log does not keep the order between two.
 tf_fail() {
-  printf 'TF_CONFIG generation failed: %s\n' "$1"
+  printf '❌ TF_CONFIG 생성 실패 (TF_CONFIG generation failed): %s\n' "$1"
   exit 1
 }
 tf_number() {
@@ -17,7 +17,7 @@ tf_name() {
     '' | *[!abcdefghijklmnopqrstuvwxyz0123456789-]*) tf_fail "$1 '$2' is no name of Kubernetes" ;;
   esac
 }
-echo 'TF_CONFIG generation started'
+echo '🔧 TF_CONFIG 생성 시작 (TF_CONFIG generation started)'
 tf_count=${NUM_WORKERS:-${PET_NNODES:-}}
 tf_workers=${tf_count:-1}
 tf_port=${TF_PORT:-2222}

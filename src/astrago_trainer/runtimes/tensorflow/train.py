@@ -8,6 +8,7 @@ all workers, and a 0 would tell Kubernetes that the training is finished.
 
 import json
 import os
+import sys
 
 import numpy as np
 import tensorflow as tf
@@ -16,28 +17,32 @@ CLASSES = 10
 
 
 def main() -> None:
+    sys.stdout.reconfigure(encoding="utf-8")  # whatever the image's locale is
     epochs = int(os.environ.get("EPOCHS", "3"))
     batch_size = int(os.environ.get("BATCH_SIZE", "64"))
     samples = int(os.environ.get("SAMPLES", "6000"))
     config = json.loads(os.environ.get("TF_CONFIG", "{}"))
     index = config.get("task", {}).get("index", 0)
     workers = len(config.get("cluster", {}).get("worker", ["localhost"]))
-    print(f"TF_CONFIG {'loaded' if config else 'is not set'} for worker {index}", flush=True)
+    if config:
+        print(f"✅ TF_CONFIG 로드 완료: Worker {index} (TF_CONFIG loaded)", flush=True)
+    else:
+        print("⚠️ TF_CONFIG 없음: Worker 0 (TF_CONFIG is not set)", flush=True)
 
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     replicas = strategy.num_replicas_in_sync
-    print(f"Worker {index} initialised, replicas in sync: {replicas}", flush=True)
+    print(f"✅ Worker {index} initialized with {replicas} replicas", flush=True)
 
     batches = make_batches(samples, batch_size * replicas)
     with strategy.scope():
         model = build_model()
     if index == 0:
-        print(f"Training starts with {workers} workers", flush=True)
+        print(f"🚀 분산 학습 시작 (총 {workers}개 워커)", flush=True)
     history = model.fit(batches, epochs=epochs, verbose=2 if index == 0 else 0)
     if index == 0:
-        print("Training finished", flush=True)
-        print(f"node count: {workers}", flush=True)
-        print(f"final accuracy: {history.history['accuracy'][-1]:.4f}", flush=True)
+        print("🎉 TensorFlow 분산 학습 완료! (training finished)", flush=True)
+        print(f"📊 노드 수: {workers}", flush=True)
+        print(f"🎯 최종 Accuracy: {history.history['accuracy'][-1]:.4f}", flush=True)
 
 
 def make_batches(samples: int, batch_size: int) -> tf.data.Dataset:

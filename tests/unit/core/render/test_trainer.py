@@ -57,10 +57,11 @@ class TestLauncher:
             volume="pytorch-pet-setup",
             sourced="setup_pytorch_env.sh",
             data={"setup_pytorch_env.sh": "", "launch.py": ""},
-            runtimes=frozenset({"pytorch-simple"}),
+            framework="pytorch",
             launcher="launch.py",
         )
-        return a_platform(system_scripts=(scripts,), **changes)
+        own = {"pytorch-runtime": "source /shared/setup_pytorch_env.sh"}
+        return a_platform(system_scripts=(scripts,), preludes=own, **changes)
 
     @pytest.mark.req("X7")
     @pytest.mark.parametrize("processes", [1, 4, "auto", "gpu"])
@@ -95,7 +96,7 @@ class TestLauncher:
 
     def test_a_runtime_without_it_says_that_one_process_runs(self) -> None:
         rendered = a_render(
-            processes_per_node=2, runtime=a_runtime("another"), platform=self.platform()
+            processes_per_node=2, runtime=a_runtime("pytorch-runtime"), platform=self.platform()
         )
         assert "launch.py" not in trainer_of(rendered)["command"][2]
         assert [problem.path for problem in rendered.problems] == ["processes_per_node"]
