@@ -43,8 +43,6 @@ $(PAGE): $(READY) $(WEB) scripts/page.py
 demo: $(READY) ## train a sample on two nodes of this machine, through the real server; ends by itself
 	@$(BIN)/python -m scripts.demo
 
-# To try things out: the samples ask for more than a small machine has, and run with what there is.
-serve: export ASTRAGO_LOCAL_OVERSIZE ?= squeeze
 serve: $(READY) $(PAGE) ## server and page on http://127.0.0.1:8000 with the local engine, until Ctrl-C
 	@exec $(BIN)/astrago up
 

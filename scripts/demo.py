@@ -66,7 +66,6 @@ def server(folder: str) -> Iterator[str]:
     env = {
         **os.environ,
         "ASTRAGO_LOG": "json",
-        "ASTRAGO_LOCAL_OVERSIZE": "squeeze",  # it also runs on a machine with one core
     }
     for name in (
         "ASTRAGO_SERVER",
@@ -74,6 +73,7 @@ def server(folder: str) -> Iterator[str]:
         "ASTRAGO_DATABASE",
         "ASTRAGO_AUTH",
         "ASTRAGO_ENVIRONMENTS",
+        "ASTRAGO_LOCAL_OVERSIZE",
     ):
         env.pop(name, None)
     log = Path(folder) / "server.log"

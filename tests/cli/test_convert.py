@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from astrago_trainer import catalogue
 
-from .conftest import Astrago
+from .conftest import REPOSITORY, Astrago
 
 pytestmark = pytest.mark.usefixtures("data")
 
@@ -54,7 +55,145 @@ def test_a_trainjob_that_a_job_cannot_express_is_refused_by_its_fields(
     assert "error    spec.podTemplateOverrides[0].spec.serviceAccountName\n" in result.err
     assert not result.out
     file.write_text(yaml.safe_dump_all([a_config_map(SCRIPT, "other"), trainjob]))
-    assert "ConfigMap other is not the code" in astrago("apply", "-f", file).err
+    assert "error    ConfigMap other\n" in astrago("apply", "-f", file).err
+
+
+OURS = sorted(
+    [*REPOSITORY.glob("runtimes/*/trainjob*.yaml"), *REPOSITORY.glob("samples/fsdp/*.yaml")]
+)
+
+
+@pytest.mark.parametrize("file", OURS, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_our_own_samples_are_jobs(file: Path, tmp_path: Path, astrago: Astrago) -> None:
+    converted = astrago("convert", "-f", file)
+    assert converted.code == 0, converted.err
+    assert "error" not in converted.err
+    (tmp_path / "job.yaml").write_text(converted.out)
+    shown = astrago("preview", "-f", tmp_path / "job.yaml")
+    assert shown.code == 0, shown.out
+
+
+def a_sample(**changes: Any) -> dict[str, Any]:
+    """A TrainJob in the form of our samples: short commands, overrides for code from git and from a ConfigMap."""
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainJob",
+        "metadata": {"name": "sample", "namespace": "team"},
+        "spec": {
+            "runtimeRef": {"name": "pytorch-runtime"},
+            "trainer": {
+                "image": "pytorch/pytorch:2.2.2-cuda11.8-cudnn8-runtime",
+                "numNodes": 2,
+                "numProcPerNode": 1,
+                "command": [
+                    "bash",
+                    "-c",
+                    "source /shared/setup_pytorch_env.sh\n\npython /workspace/scripts/train.py",
+                ],
+                "resourcesPerNode": {"limits": {"cpu": "50m", "memory": "64Mi"}},
+            },
+            "podTemplateOverrides": [
+                {
+                    "targetJobs": [{"name": "node"}],
+                    "spec": {
+                        "nodeSelector": {"zone": "a"},
+                        "tolerations": [{"key": "gpu", "operator": "Exists"}],
+                        "volumes": [
+                            {
+                                "name": "train-script",
+                                "configMap": {"name": "train-script", "defaultMode": 493},
+                            },
+                            {
+                                "name": "dshm",
+                                "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"},
+                            },
+                        ],
+                        "initContainers": [
+                            {
+                                "name": "git-clone",
+                                "env": [
+                                    {"name": "GIT_SYNC_REPO", "value": ""},
+                                    {"name": "GIT_SYNC_BRANCH", "value": ""},
+                                ],
+                            }
+                        ],
+                        "containers": [
+                            {
+                                "name": "node",
+                                "volumeMounts": [
+                                    {
+                                        "name": "train-script",
+                                        "mountPath": "/workspace/scripts",
+                                        "readOnly": True,
+                                    },
+                                    {"name": "git-clone-volume", "mountPath": "/test"},
+                                    {"name": "dshm", "mountPath": "/dev/shm"},
+                                ],
+                            }
+                        ],
+                    },
+                }
+            ],
+            **changes,
+        },
+    }
+
+
+def test_a_sample_with_its_script_in_the_same_file_runs_here(
+    tmp_path: Path, astrago: Astrago
+) -> None:
+    file = tmp_path / "trainjob.yaml"
+    file.write_text(yaml.safe_dump_all([a_sample(), a_config_map(SCRIPT)]))
+    result = astrago("apply", "-f", file, "--follow")
+    assert result.code == 0, result.err
+    assert "rank 1 of 2" in result.out
+    assert "no repository is named, so nothing would be at /test" in result.err
+    job = yaml.safe_load(astrago("convert", "-f", file).out)
+    assert job["command"] == "python /workspace/scripts/train.py"
+    assert job["code"]["files"] == {"train.py": SCRIPT}
+    assert (job["node_selector"], job["processes_per_node"]) == ({"zone": "a"}, 1)
+    assert [each["mount_path"] for each in job["volumes"]] == ["/dev/shm"]
+
+
+def test_the_script_beside_a_manifest_stands_in_for_its_config_map(
+    tmp_path: Path, astrago: Astrago
+) -> None:
+    """As the samples with a ConfigMap of their own are shipped."""
+    file = tmp_path / "trainjob.yaml"
+    file.write_text(yaml.safe_dump(a_sample(runtimeRef={"name": "torch-distributed"})))
+    (tmp_path / "train.py").write_text(SCRIPT)
+    result = astrago("apply", "-f", file, "--follow")
+    assert result.code == 0, result.err
+    assert "rank 1 of 2" in result.out
+    assert f"the code is {tmp_path / 'train.py'}" in result.err
+    assert "torch-distributed is not one of the platform's runtimes" in result.err
+
+
+def test_code_from_git_lies_at_one_place_and_other_config_maps_are_not_lost_in_silence(
+    tmp_path: Path, astrago: Astrago
+) -> None:
+    def convert(command: str, **config_map: Any) -> tuple[int, Any, str]:
+        sample = a_sample()
+        sample["spec"]["trainer"]["command"][2] = command
+        pod = sample["spec"]["podTemplateOverrides"][0]["spec"]
+        pod["initContainers"][0]["env"][0]["value"] = "https://example.com/team/code.git"
+        pod["initContainers"][0]["env"][1]["value"] = "main"
+        pod["volumes"].pop(0)
+        pod["containers"][0]["volumeMounts"].pop(0)
+        file = tmp_path / "trainjob.yaml"
+        beside = [a_config_map(SCRIPT)] if config_map else []
+        file.write_text(yaml.safe_dump_all([sample, *beside]))
+        done = astrago("convert", "-f", file)
+        return done.code, yaml.safe_load(done.out), done.err
+
+    code, job, err = convert("source /shared/setup_pytorch_env.sh\ncd /test\npython train.py")
+    assert (code, err) == (0, "")
+    assert job["command"] == "python train.py"
+    assert job["code"] == {"git": {"url": "https://example.com/team/code.git", "branch": "main"}}
+    code, _, err = convert("python /test/train.py")
+    assert (code, "something names /test" in err) == (1, True)
+    code, _, err = convert("python train.py", is_beside=True)
+    assert (code, "error    ConfigMap train-script\n" in err) == (1, True)
 
 
 def test_a_job_of_v1_becomes_a_job_file_and_what_is_lost_is_said(

@@ -55,7 +55,7 @@ def test_a_script_runs_on_two_nodes_and_everything_is_told(
     assert listed.out.splitlines()[1].split()[:3] == ["two", "Complete", "2"]
     status = astrago("status", "two")
     assert status.code == 0
-    assert "AllJobsCompleted: every pod ended with success" in status.out
+    assert "AllJobsCompleted: jobset completed successfully" in status.out
     node = platform.node()
     for rank in (0, 1):
         assert re.search(
@@ -88,6 +88,47 @@ def test_a_script_runs_on_two_nodes_and_everything_is_told(
     assert astrago("delete", "two") == (0, "two is deleted.\n", "")
     assert astrago("status", "two").code == 102
     assert "No jobs in the namespace kim yet" in astrago("list").out
+
+
+def test_a_job_larger_than_the_machine_runs_and_says_what_it_did_not_get(
+    tmp_path: Path, astrago: Astrago, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASTRAGO_LOCAL_CPUS", "2")
+    monkeypatch.setenv("ASTRAGO_LOCAL_GPUS", "0")
+    file = script(tmp_path, HELLO)
+    size = ("--nodes", "2", "--cpus", "4", "--memory", "64Mi", "--gpus", "1")
+    run = astrago("run", file, "--name", "large", *size)
+    assert run.code == 0
+    first, second = run.err.splitlines()[:2]
+    assert first == "large: pytorch, 2 nodes with 1 GPU each, local engine"
+    assert second.startswith("asked for 4 CPU, 64Mi and 1 GPU per node on 2 nodes; ")
+    assert second.endswith(" and no GPU: runs on CPU")
+    assert re.search(rf"^got +less: {re.escape(second)}$", astrago("status", "large").out, re.M)
+    assert f"  A{second[1:]}.\n" in astrago("explain", "large").out
+    monkeypatch.setenv("ASTRAGO_LOCAL_OVERSIZE", "refuse")
+    refused = astrago("run", file, "--name", "strict", *size)
+    assert refused.code != 0
+    assert "TooLarge: asked for 4 CPU" in refused.err
+    told = astrago("explain", "strict").out
+    assert "ASTRAGO_LOCAL_OVERSIZE=squeeze" in told
+    assert "astrago clone strict --namespace kim --nodes 1" in told
+    assert "astrago logs" not in told
+    assert "astrago restart" not in told
+
+
+def test_the_folder_for_checkpoints_is_there_and_stays(tmp_path: Path, astrago: Astrago) -> None:
+    """A path that this machine does not have, and no volume: as the seeds' readers type it."""
+    text = (
+        "import os\n"
+        "folder = os.environ['ASTRAGO_CHECKPOINT_DIR']\n"
+        "print('found', sorted(os.listdir(folder)))\n"
+        "open(f'{folder}/model.pt', 'w').close()\n"
+    )
+    file = script(tmp_path, text)
+    for name, found in (("first", "found []"), ("second", "found ['model.pt']")):
+        run = astrago("run", file, "--name", name, "--checkpoints", "/ck/run", *SMALL)
+        assert (run.code, found in run.out) == (0, True), run.err
+        assert astrago("delete", name).code == 0
 
 
 def test_programs_get_the_api_s_json(tmp_path: Path, astrago: Astrago) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +32,51 @@ def test_it_prints_a_heading_and_the_merged_pods(name: str, astrago: Astrago) ->
     assert "git-clone" in done.stdout
     assert done.stdout == astrago("preview", *pair).out
     assert "kind: JobSet" in merge_preview(*pair, "-o", "yaml").stdout
+
+
+@pytest.mark.req("M64", "M82")
+def test_any_python_of_the_machine_can_start_it() -> None:
+    """Without the package it continues in the environment of the checkout."""
+    folder = REPOSITORY / "runtimes" / "pytorch"
+    pair = ("--runtime", folder / "runtime.yaml", "--trainjob", folder / "trainjob.yaml")
+    plain = [os.path.realpath(sys.executable), "-E", "-s", str(SCRIPT), *map(str, pair)]
+    assert subprocess.run([*plain[:3], "-c", "import astrago_trainer"], check=False).returncode
+    done = subprocess.run(plain, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("JobSet ")
+
+
+def test_an_environment_that_is_missing_is_made_first(tmp_path: Path) -> None:
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(SCRIPT, tmp_path / "scripts")
+    (tmp_path / "Makefile").write_text(
+        ".venv/.ready:\n"
+        "\t@mkdir -p .venv/bin && touch .venv/.ready && echo making\n"
+        "\t@printf '#!/bin/sh\\necho continued \"$$@\"\\n' > .venv/bin/python\n"
+        "\t@chmod +x .venv/bin/python\n"
+    )
+    plain = [os.path.realpath(sys.executable), "-E", "-s"]
+    argv = (str(tmp_path / "scripts/merge_preview.py"), "--runtime", "a b", "--trainjob", "c")
+    runs = [
+        subprocess.run([*plain, *argv], capture_output=True, text=True, timeout=60, check=False)
+        for _ in range(2)
+    ]
+    assert [each.stdout for each in runs] == [f"continued {' '.join(argv)}\n"] * 2
+    first, second = (each.stderr for each in runs)
+    assert first.splitlines() == [
+        f"merge_preview.py: making the environment {tmp_path / '.venv'}, one time "
+        "(the first step of make setup)",
+        "making",
+    ]
+    assert second == ""
+    (tmp_path / "Makefile").write_text(".venv/.ready:\n\t@exit 3\n")
+    shutil.rmtree(tmp_path / ".venv")
+    failed = subprocess.run(
+        [*plain, *argv], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert failed.returncode == 1
+    assert "then run: make setup" in failed.stderr
+    assert "Traceback" not in failed.stderr
 
 
 @pytest.mark.req("M82")

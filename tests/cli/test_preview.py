@@ -301,3 +301,25 @@ def test_a_job_file_is_told_again_for_another_door(
         )
     wrong = astrago("preview", "--trainjob", str(path), "--as", form)
     assert (wrong.code, "--as takes -f FILE" in wrong.err) == (2, True)
+
+
+def test_a_job_file_needs_neither_user_nor_namespace(
+    astrago: Astrago, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `apply -f` takes it: both are those of the person who asks."""
+    monkeypatch.setenv("ASTRAGO_NAMESPACE", "team-a")
+    body = {"framework": "pytorch", "command": "echo hello", "nodes": 2}
+    file = write(tmp_path / "job.yaml", body)
+    (job_set,) = preview_of(astrago("preview", "-f", file, "-o", "json"))["objects"]
+    assert job_set["metadata"]["namespace"] == "team-a"
+    named = write(tmp_path / "named.yaml", {**body, "user": "kim", "namespace": "team-b"})
+    (job_set,) = preview_of(astrago("preview", "-f", named, "-o", "json"))["objects"]
+    assert job_set["metadata"]["namespace"] == "team-b"
+
+
+def test_a_body_of_the_first_api_says_what_was_ignored(astrago: Astrago, tmp_path: Path) -> None:
+    file = write(tmp_path / "body.yaml", {**a_nested_body(), "priority": "high"})
+    found = preview_of(astrago("preview", "-f", file, "-o", "json"))
+    assert [(each["path"], each["code"]) for each in found["problems"]] == [
+        ("priority", "field-ignored")
+    ]

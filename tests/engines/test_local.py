@@ -521,26 +521,94 @@ def test_a_supervisor_that_cannot_work_is_told_and_not_waited_for(tmp_path):
     assert "notices" in seen.message
 
 
-def test_what_can_never_fit_is_refused_or_runs_with_what_there_is(tmp_path, monkeypatch):
+def test_what_can_never_fit_runs_with_what_there_is_or_is_refused(tmp_path, monkeypatch):
     monkeypatch.setenv("ASTRAGO_LOCAL_CPUS", "1")
     monkeypatch.setenv("ASTRAGO_LOCAL_GPUS", "0")
-    much = {"resources": {"requests": {"cpu": "1500m", "nvidia.com/gpu": "1"}}}
+    much = {
+        "resources": {
+            "requests": {"cpu": "1500m", "memory": "1Ti", "nvidia.com/gpu": "1"},
+            "limits": {"cpu": "64", "memory": "2Ti", "nvidia.com/gpu": "1"},
+        }
+    }
+    script = "echo visible=${CUDA_VISIBLE_DEVICES-unset}."
 
-    async def run(name):
-        engine = LocalEngine(tmp_path / "data", isolation="plain")
-        handle = a_handle(name)
-        await engine.apply(handle, effective("exit 0", container=much))
-        return await until_over(engine, handle)
+    job = effective(script, nodes=2, container=much)
 
-    with pytest.raises(EngineRejected, match="1 GPU asked for, 0 there"):
-        asyncio.run(run("refused"))
-    monkeypatch.setenv("ASTRAGO_LOCAL_OVERSIZE", "squeeze")
-    done = asyncio.run(run("squeezed"))
+    done, folder = run(LocalEngine(tmp_path / "data", isolation="plain"), job)
     assert done.phase is Phase.COMPLETE
-    assert any("1.5 CPU asked for, 1 there" in each.message for each in done.events)
+    assert (done.reason, done.message) == ("AllJobsCompleted", "jobset completed successfully")
+    (told,) = [each.message for each in done.events if each.reason == "Squeezed"]
+    assert told.startswith("asked for 64 CPU, 2048Gi and 1 GPU per node on 2 nodes; ")
+    assert re.search(r"; this machine has 1 CPU, [\d.]+Gi and no GPU: runs on CPU$", told)
+    assert [log(folder, rank=rank) for rank in (0, 1)] == ["visible=.\n"] * 2
+    monkeypatch.setenv("ASTRAGO_LOCAL_OVERSIZE", "refuse")
+    with pytest.raises(EngineRejected, match="asked for 64 CPU, 2048Gi and 1 GPU") as refused:
+        run(LocalEngine(tmp_path / "strict", isolation="plain"), job)
+    assert refused.value.reason == "TooLarge"
+    assert "and no GPU: too small. Ask for less" in str(refused.value)
     monkeypatch.setenv("ASTRAGO_LOCAL_OVERSIZE", "maybe")
-    with pytest.raises(InvalidRequest, match="refuse, squeeze"):
+    with pytest.raises(InvalidRequest, match="squeeze, refuse"):
         LocalEngine(tmp_path / "data")
+
+
+def test_pods_beyond_the_last_gpu_see_none(tmp_path, monkeypatch):
+    monkeypatch.setenv("ASTRAGO_LOCAL_GPUS", "1")
+    one = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    job = effective("echo visible=${CUDA_VISIBLE_DEVICES-unset}.", nodes=2, container=one)
+    done, folder = run(LocalEngine(tmp_path / "data", isolation="plain"), job)
+    assert done.phase is Phase.COMPLETE
+    assert [log(folder, rank=rank) for rank in (0, 1)] == ["visible=0.\n", "visible=.\n"]
+    (told,) = [each.message for each in done.events if each.reason == "Squeezed"]
+    assert "asked for 1 GPU per node on 2 nodes; " in told
+    assert told.endswith(" and 1 GPU: runs with what there is")
+
+
+def with_paths(**paths):
+    names = {"checkpoints": "ASTRAGO_CHECKPOINT_DIR", "resume_from": "ASTRAGO_RESUME_FROM"}
+    return {"env": [{"name": names[key], "value": value} for key, value in paths.items()]}
+
+
+def test_checkpoints_without_a_volume_outlive_attempts_and_jobs(engine):
+    """The path is none of the machine's: it is a folder of the namespace."""
+    script = (
+        'mkdir -p -- "$ASTRAGO_CHECKPOINT_DIR" || exit 1; cd "$ASTRAGO_CHECKPOINT_DIR"; '
+        "echo $ASTRAGO_ATTEMPT >> saved; cat saved; [ $ASTRAGO_ATTEMPT = 1 ]"
+    )
+    container = with_paths(checkpoints="/no-such-place/run 1/")
+    job = effective(
+        script, container=container, job_set={"failurePolicy": {"maxRestarts": 1}}, **GROUP
+    )
+    seen, folder = run(engine, job)
+    assert (seen.phase, seen.attempt) == (Phase.COMPLETE, 1)
+    assert log(folder, attempt=1) == "0\n1\n"
+    asyncio.run(engine.stop(a_handle()))
+    kept = engine.claims("team") / "_checkpoints" / "no-such-place" / "run 1" / "saved"
+    assert kept.read_text() == "0\n1\n"
+
+    later = with_paths(checkpoints="/no-such-place/other", resume_from="/no-such-place/run 1")
+    job = effective('cat "$ASTRAGO_RESUME_FROM/saved"; ls $ASTRAGO_CHECKPOINT_DIR', container=later)
+    seen, folder = run(engine, job)
+    assert (seen.phase, log(folder)) == (Phase.COMPLETE, "0\n1\n")
+
+
+def test_checkpoints_on_a_volume_or_in_a_folder_of_the_machine_are_there(viewed, tmp_path):
+    volumes = {"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]}
+    mounts = {"volumeMounts": [{"name": "d", "mountPath": "/data"}]}
+    script = 'mkdir -p -- "$ASTRAGO_CHECKPOINT_DIR" && touch "$ASTRAGO_CHECKPOINT_DIR/saved"'
+    on_claim = with_paths(checkpoints="/data/run") | mounts
+    seen, _ = run(viewed, effective(script, container=on_claim, pod=volumes))
+    assert seen.phase is Phase.COMPLETE
+    assert (viewed.claims("team") / "data" / "run" / "saved").exists()
+    here = with_paths(checkpoints=str(tmp_path / "new" / "run"))
+    seen, _ = run(viewed, effective(script, container=here))
+    assert seen.phase is Phase.COMPLETE
+    assert (tmp_path / "new" / "run" / "saved").exists()
+    assert not (viewed.claims("team") / "_checkpoints").exists()
+
+
+def test_a_path_to_resume_from_that_was_never_saved_is_not_made_up(viewed):
+    job = effective('test ! -e "$ASTRAGO_RESUME_FROM"', container=with_paths(resume_from="/no/ck"))
+    assert run(viewed, job)[0].phase is Phase.COMPLETE
 
 
 @pytest.mark.req("M113")

@@ -30,6 +30,37 @@ def test_both_bodies_get_the_answer_of_both(tmp_path, body):
     asyncio.run(story())
 
 
+def test_what_was_converted_or_ignored_is_named_in_the_answer(tmp_path):
+    async def story():
+        async with a_site(tmp_path) as site:
+            config = {**NESTED_EXAMPLE["config"], "num_nodes": "2", "cpu_per_node": "4"}
+            body = {**NESTED_EXAMPLE, "config": config, "priority": "high"}
+            answer = await site.client.post(CREATE, json=body)
+            assert answer.status_code == 200, answer.text
+            made = answer.json()
+            assert made["warnings"] == [
+                {
+                    "path": "config.num_nodes",
+                    "code": "value-converted",
+                    "message": "a whole number is expected; the value was read as 2.",
+                },
+                {
+                    "path": "priority",
+                    "code": "field-ignored",
+                    "message": "there is no such field; it was ignored.",
+                },
+            ]
+            job = site.service.get("user-123", made["trainjob_name"]).job
+            assert job.nodes == 2
+            strict = {"user": "user123", "framework": "pytorch", "command": "true", "nodes": "2"}
+            there = "/api/v1/namespaces/user-123/jobs"
+            answer = await site.client.post(there, json={**strict, "priority": "high"})
+            assert answer.status_code == 422
+            assert [each["path"] for each in answer.json()["errors"]] == ["nodes", "priority"]
+
+    asyncio.run(story())
+
+
 @pytest.mark.req("M23", "M24", "M25", "M26", "M27", "M28")
 def test_the_life_of_a_job(tmp_path):
     async def story():

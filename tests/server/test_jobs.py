@@ -8,6 +8,7 @@ import json
 import pytest
 
 from astrago_trainer.core.lifecycle import Phase
+from astrago_trainer.engines.local.engine import LocalEngine
 from astrago_trainer.manifests import parse_documents
 from astrago_trainer.service.identity import Role
 from tests.server.serving import JOBS, a_request, a_site, bearer
@@ -412,3 +413,25 @@ def test_a_form_is_offered_sizes_runtimes_and_a_sample_that_is_accepted(tmp_path
             assert made.status_code == 201, made.text
 
     run(story())
+
+
+def test_checkpoints_without_a_volume_are_warned_of_where_they_would_be_lost(tmp_path):
+    async def story():
+        body = a_request(checkpoints="/no-such-place/run")
+        async with a_site(tmp_path / "fake") as site:
+            found = (await site.client.post(f"{JOBS}:preview", json=body)).json()
+            assert [each["code"] for each in found["problems"]] == ["checkpoints-go-with-the-pod"]
+        engine = LocalEngine(tmp_path / "local", isolation="plain")
+        async with a_site(tmp_path / "local", engine) as site:
+            found = (await site.client.post(f"{JOBS}:preview", json=body)).json()
+            assert found["problems"] == []
+            made = await site.submit(checkpoints="/no-such-place/run")
+            await site.until(made["name"], "Complete")
+            kept = (await site.client.get(f"{JOBS}/{made['name']}/checkpoints")).json()
+            assert (kept["directory"], kept["items"], kept["note"]) == (
+                "/no-such-place/run",
+                [],
+                "",
+            )
+
+    asyncio.run(story())

@@ -8,6 +8,7 @@ import shlex
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,13 +21,51 @@ from tests.server.serving import PATIENCE, a_process, a_request, events_of
 
 ROOT = Path(__file__).parents[2]
 JOBS = "/api/v1/namespaces/user-123/jobs"
-_SEED = (
-    '{"user_id":"user123","namespace":"user-123","framework":"pytorch","training_code":"print(\'hi\')",'
-    '"image":"pytorch/pytorch:2.2.2-cuda11.8-cudnn8-runtime","num_nodes":2,"cpu_request":"2","cpu_limit":"4",'
-    '"memory_request":"8Gi","memory_limit":"16Gi","gpu_count":1,"command":"python /workspace/scripts/train.py",'
-    '"env_vars":[{"name":"EPOCHS","value":"10"}],"volumes":[{"name":"dataset","pvc":"user123-dataset-pvc",'
-    '"mountPath":"/data","readOnly":true}]}'
-)
+_NESTED = """{
+  "user_id": "user123",
+  "namespace": "user-123",
+  "framework": "pytorch",
+  "training_code": "import torch\\nimport torch.nn as nn\\n...",
+  "config": {
+    "num_nodes": 2,
+    "gpu_per_node": 1,
+    "cpu_per_node": 4,
+    "memory_per_node": "16Gi"
+  }
+}"""
+_FLAT = """{
+    "user_id": "user123",
+    "namespace": "user-123",
+    "framework": "pytorch",
+    "training_code": "import torch\\nimport torch.nn as nn\\nprint(\\"Training...\\")",
+    "image": "pytorch/pytorch:2.2.2-cuda11.8-cudnn8-runtime",
+    "num_nodes": 2,
+    "cpu_request": "2",
+    "cpu_limit": "4",
+    "memory_request": "8Gi",
+    "memory_limit": "16Gi",
+    "gpu_count": 1,
+    "command": "python /workspace/scripts/train.py",
+    "env_vars": [
+      {"name": "EPOCHS", "value": "10"},
+      {"name": "BATCH_SIZE", "value": "64"}
+    ],
+    "volumes": [
+      {
+        "name": "dataset",
+        "pvc": "user123-dataset-pvc",
+        "mountPath": "/data",
+        "readOnly": true
+      },
+      {
+        "name": "models",
+        "pvc": "user123-models-pvc",
+        "mountPath": "/models",
+        "readOnly": false
+      }
+    ]
+  }"""
+"""The requests of the first two documents, word for word."""
 SMALL = {"ASTRAGO_LOCAL_CPUS": "1", "ASTRAGO_LOCAL_GPUS": "0"}
 """A machine of which the sample asks for more than it has."""
 
@@ -37,11 +76,31 @@ def _watch(address: str, name: str, namespace: str = "user-123") -> list[dict[st
     return events_of(httpx.get(url, timeout=PATIENCE).text)
 
 
-@pytest.mark.req("M54", "M23", "M24", "M25", "M27", "M28")
-def test_the_first_apis_example_word_for_word(tmp_path):
-    """As `make serve` starts it, on any machine."""
-    squeeze = {"ASTRAGO_LOCAL_OVERSIZE": "squeeze"}
-    with a_process(tmp_path / "data", **SMALL, **squeeze) as server:
+def _environment_with_torch(folder: Path) -> dict[str, str]:
+    """An environment in which `import torch` works at once: the requests import it and use nothing of it."""
+    for package in ("torch", "torch/nn"):
+        (folder / "modules" / package).mkdir(parents=True)
+        (folder / "modules" / package / "__init__.py").touch()
+    (folder / "bin").mkdir()
+    for name in ("python", "python3"):
+        program = folder / "bin" / name
+        program.write_text(
+            f'#!/bin/sh\nexec env PYTHONPATH={folder}/modules {sys.executable} "$@"\n'
+        )
+        program.chmod(0o755)
+    return {"ASTRAGO_ENVIRONMENTS": f"*={folder}"}
+
+
+@pytest.mark.req("M21", "M52", "M54", "M23", "M24", "M25", "M27", "M28")
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [(_NESTED, "RANK: 0"), (_FLAT, "Training...\n")],
+    ids=["nested", "flat"],
+)
+def test_the_first_apis_requests_word_for_word_on_a_small_machine(tmp_path, body, line):
+    """As plain `astrago up` starts it, on any machine."""
+    variables = SMALL | _environment_with_torch(tmp_path / "environment")
+    with a_process(tmp_path / "data", **variables) as server:
         base = f"{server.address}/api/trainjob"
 
         def curl(*words: str) -> dict[str, object]:
@@ -51,22 +110,26 @@ def test_the_first_apis_example_word_for_word(tmp_path):
             return json.loads(done.stdout)
 
         kind = ("-H", "Content-Type: application/json")
-        made = curl("-X", "POST", f"{base}/create", *kind, "-d", _SEED)
+        made = curl("-X", "POST", f"{base}/create", *kind, "-d", body)
         assert made["status"] == "success"
         name = made["trainjob_name"]
         assert re.fullmatch(r"user123-job-\d{14}(-\w+)?", str(name))
         assert curl(f"{base}/{name}/status?namespace=user-123")["state"] in ("Running", "Complete")
         _watch(server.address, str(name))
         status = curl(f"{base}/{name}/status?namespace=user-123")
-        assert (status["state"], bool(status["message"])) == ("Complete", True)
+        assert (status["state"], status["message"]) == ("Complete", "jobset completed successfully")
         logs = [curl(f"{base}/{name}/logs?namespace=user-123&worker={n}")["logs"] for n in (0, 1)]
         assert ["RANK: 0" in str(logs[0]), "RANK: 1" in str(logs[1])] == [True, True]
-        assert all("hi\n" in str(each) for each in logs)
+        assert line in str(logs[0])
         assert "detail" in curl(f"{base}/{name}/logs?namespace=user-123&worker=9")
-        told = httpx.get(f"{server.address}{JOBS}/{name}/events").json()["items"]
-        (note,) = (each["message"] for each in told if each["reason"] == "NotApplied")
-        assert "4 CPU asked for, 1 there" in note
-        assert "2 GPU asked for, 0 there" in note
+        job = f"{server.address}{JOBS}/{name}"
+        told = httpx.get(f"{job}/events").json()["items"]
+        (note,) = (each["message"] for each in told if each["reason"] == "Squeezed")
+        assert note.startswith("asked for 4 CPU, 16Gi and 1 GPU per node on 2 nodes; ")
+        assert note.endswith(" and no GPU: runs on CPU")
+        short = httpx.get(f"{job}/explain").json()["shortfall"]
+        assert (short["message"], short["is_refused"]) == (note, False)
+        assert (short["nodes"], short["asked"]["gpus"], short["has"]["gpus"]) == (2, 1, 0)
         assert curl("-X", "DELETE", f"{base}/{name}?namespace=user-123")["status"] == "success"
         until = time.monotonic() + PATIENCE
         while "detail" not in curl(f"{base}/{name}/status?namespace=user-123"):
@@ -74,19 +137,29 @@ def test_the_first_apis_example_word_for_word(tmp_path):
 
 
 @pytest.mark.req("M54")
-def test_a_job_that_this_machine_can_never_hold_is_refused_with_the_numbers(tmp_path):
-    with a_process(tmp_path / "data", **SMALL) as server:
+def test_where_the_setting_says_so_a_job_that_can_never_fit_is_refused_with_what_helps(tmp_path):
+    with a_process(tmp_path / "data", **SMALL, ASTRAGO_LOCAL_OVERSIZE="refuse") as server:
         answer = httpx.post(
             f"{server.address}/api/trainjob/create",
-            content=_SEED,
+            content=_FLAT,
             headers={"content-type": "application/json"},
         )
         name = answer.json()["trainjob_name"]
         _watch(server.address, name)
         job = httpx.get(f"{server.address}{JOBS}/{name}").json()
-        assert job["phase"] == "Failed"
-        assert "2 GPU asked for, 0 there" in job["message"]
-        assert "ASTRAGO_LOCAL_OVERSIZE=squeeze" in job["message"]
+        assert (job["phase"], job["reason"]) == ("Failed", "TooLarge")
+        assert "asked for 4 CPU, 16Gi and 1 GPU per node on 2 nodes" in job["message"]
+        assert "unset ASTRAGO_LOCAL_OVERSIZE" in job["message"]
+        found = httpx.get(f"{server.address}{JOBS}/{name}/explain").json()
+        assert found["shortfall"]["is_refused"] is True
+        assert found["next_steps"] == [
+            f"astrago clone {name} --namespace user-123 --nodes 1",
+            "ASTRAGO_LOCAL_OVERSIZE=squeeze astrago up",
+        ]
+        spec = {"code": {"inline": "pass"}, "framework": "pytorch", "resources": {"gpus": 9}}
+        preview = httpx.post(f"{server.address}{JOBS}:preview", json={"user": "u", **spec}).json()
+        assert preview["shortfall"]["is_refused"] is True
+        assert preview["problems"][-1]["code"] == "job-refused-as-too-large"
 
 
 def test_a_kill_in_the_middle_of_a_job_loses_nothing(tmp_path):

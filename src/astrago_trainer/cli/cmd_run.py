@@ -66,7 +66,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     job.add_argument(
         "-r", "--requirements", metavar="FILE", help="packages to install first, one a line"
     )
-    job.add_argument("--checkpoints", metavar="PATH", help="folder for checkpoints, on a volume")
+    job.add_argument(
+        "--checkpoints", metavar="PATH", help="folder for checkpoints; on a cluster, on a volume"
+    )
     job.add_argument("--max-restarts", type=count, metavar="N", help="starts after a failure")
     parser.add_argument(
         "-d", "--detach", action="store_true", help="do not follow it; its name is printed"

@@ -7,6 +7,7 @@ before the door closes, because nobody else may be there to do it.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 from collections.abc import (
@@ -150,11 +151,13 @@ class Embedded:
     def explain(self, name: str) -> Json:
         job = self._run(self._fresh(name)).job
         service = self._service
+        documents = self._run(service.manifest(self.namespace, name))
         return explain(
             job,
             self._run(service.pods(self.namespace, name)),
             self._run(service.attempts(self.namespace, name)),
             self._run(service.events(self.namespace, name)),
+            service.shortfall(json.loads(documents.effective)[0]),
         )
 
     # Verbs.

@@ -22,6 +22,12 @@ def explain_page(name: str, found: Mapping[str, Any], terminal: Terminal) -> lis
         lines += [f"  {each}" for each in folded(clean(text), terminal, indent=2) if each]
     for text in said[-_MOST_LINES:]:
         lines += [f"    {each}" for each in folded(text, terminal, indent=4)]
+    short = found.get("shortfall")  # a server of an earlier release does not say
+    if short and not short["is_refused"]:
+        text = clean(short["message"])
+        lines += [
+            f"  {each}" for each in folded(f"{text[:1].upper()}{text[1:]}.", terminal, indent=2)
+        ]
     causes = sorted(found["causes"], key=lambda each: (each["exit_code"] is None, each["rank"]))
     if causes:
         lines += ["", "What ended badly"]

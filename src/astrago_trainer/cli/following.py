@@ -110,9 +110,12 @@ def detach(door: Door, job: Json, screen: Screen) -> int:
 
 
 def accepted(door: Door, job: Json, terminal: Terminal) -> list[str]:
-    """A job that begins, in one line."""
+    """A job that begins, in one line; in another one what it asked for and will not get."""
     name = terminal.paint(clean(job["name"]), "bold")
-    return [f"{name}: {job['framework']}, {words.shape(job)}, {job['engine']} engine"]
+    lines = [f"{name}: {job['framework']}, {words.shape(job)}, {job['engine']} engine"]
+    if job["reason"] == "Squeezed":
+        lines += words.folded(clean(str(job["message"])), terminal)
+    return lines
 
 
 def _tell_change(screen: Screen, before: Json, after: Json) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from astrago_trainer.core.errors import Problem, Unreadable
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+_SCRIPT = "train.py"
 _SEED_FIELDS = frozenset({"user_id", "training_code"})
 
 
@@ -35,10 +37,21 @@ def read_job_file(file: str) -> Converted:
     document = dict(documents[0])
     if not _SEED_FIELDS & document.keys():
         return Converted(document, ())
-    from astrago_trainer.core.seeds import seed_body_to_job_spec
+    from astrago_trainer.core.seeds import read_seed_body
 
-    spec = seed_body_to_job_spec(document)
-    return Converted(spec.model_dump(mode="json", exclude_defaults=True), ())
+    spec, warnings = read_seed_body(document)
+    return Converted(spec.model_dump(mode="json", exclude_defaults=True), warnings)
+
+
+def with_defaults(body: Json) -> Json:
+    """A job file with the user and the namespace that it would be submitted with, where it names none."""
+    import os
+
+    from astrago_trainer.client.places import configured_place, own_namespace, user_name
+
+    place = configured_place()
+    named = os.environ.get("ASTRAGO_NAMESPACE") or (place.namespace if place else None)
+    return {"user": user_name(), "namespace": named or own_namespace(), **body}
 
 
 def _convert(documents: Sequence[Json], shown: str) -> Converted:
@@ -54,17 +67,7 @@ def _convert(documents: Sequence[Json], shown: str) -> Converted:
         # The platform's own scripts: the service brings them along by itself.
         own = {each.name for each in platform.system_scripts}
         beside = [each for each in beside if _name(each) not in own]
-        found = trainjob_to_job(jobs[0], platform, _frameworks(), beside)
-        used = str(found.job)
-        unused = [_name(each) for each in beside if not _is_code(each, found.job)]
-        if unused and any(name not in used for name in unused):
-            raise _refusal(
-                shown,
-                "kind-not-taken",
-                f"ConfigMap {', '.join(unused)} is not the code of the job.",
-                "Make it with kubectl first, and leave it out of the file.",
-            )
-        return found
+        return _with_script_beside(trainjob_to_job(jobs[0], platform, _frameworks(), beside), shown)
     if len(kinds) == 1 and kinds[0] in LEGACY_KINDS and not beside:
         return legacy_to_job(jobs[0])
     raise _refusal(
@@ -76,9 +79,36 @@ def _convert(documents: Sequence[Json], shown: str) -> Converted:
     )
 
 
-def _is_code(config_map: Json, job: Json) -> bool:
-    code = job.get("code") or {}
-    return bool(code.get("files") == (config_map.get("data") or {}))
+def _with_script_beside(found: Converted, file: str) -> Converted:
+    """The samples' ConfigMap for code is made of the `train.py` beside the manifest, and may not exist yet."""
+    from dataclasses import replace
+
+    from astrago_trainer.core.convert.converted import lost
+    from astrago_trainer.core.spec.rules import SCRIPTS_PATH
+    from astrago_trainer.core.spec.text import MAX_CONFIGMAP_BYTES
+
+    script = Path(file).parent / _SCRIPT
+    volumes = found.job.get("volumes", [])
+    wanted = [
+        each for each in volumes if each["mount_path"] == SCRIPTS_PATH and "config_map" in each
+    ]
+    if "code" in found.job or not wanted or not Path(file).is_file() or not script.is_file():
+        return found
+    if script.stat().st_size > MAX_CONFIGMAP_BYTES:
+        return found
+    try:
+        text = script.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return found
+    job = {**found.job, "volumes": [each for each in volumes if each not in wanted]}
+    job["code"] = {"files": {_SCRIPT: text}, "entrypoint": _SCRIPT}
+    why = f"the ConfigMap is not in the file; the code is {script}"
+    note = lost((f"ConfigMap {wanted[0]['config_map']}",), why, severity="warning")
+    return replace(
+        found,
+        job={name: value for name, value in job.items() if value != []},
+        lost=(*found.lost, note),
+    )
 
 
 def _frameworks() -> dict[str, Framework]:

@@ -42,7 +42,7 @@ def job_page(
 ) -> list[str]:
     name = clean(job["name"])
     phase = terminal.paint(job["phase"], "bold", phase_colour(job["phase"]))
-    lines = [f"{terminal.paint(name, 'bold')}  {phase}", *facts(_facts(job), terminal)]
+    lines = [f"{terminal.paint(name, 'bold')}  {phase}", *facts(_facts(job, events), terminal)]
     if pods:
         lines += ["", *_pods(pods, terminal, is_wide=is_wide)]
     if events:
@@ -67,7 +67,7 @@ def event_table(events: Sequence[Json], terminal: Terminal) -> list[str]:
     return columns([["TIME", "WHO", "WHAT", "WORDS"], *rows], terminal)
 
 
-def _facts(job: Json) -> list[tuple[str, str]]:
+def _facts(job: Json, events: Sequence[Json]) -> list[tuple[str, str]]:
     reason = clean(job["reason"])
     because = f"{reason}: {why(job)}" if reason else why(job)
     restarts = f"{job['restarts']} of {job['max_restarts']}"
@@ -78,6 +78,7 @@ def _facts(job: Json) -> list[tuple[str, str]]:
     return [
         ("why", because),
         ("asked for", f"{job['framework']}, {shape(job)}, runtime {clean(job['runtime'])}"),
+        ("got", _squeezed(events)),
         ("by", f"{clean(job['owner'])} in {clean(job['namespace'])}, {job['engine']} engine"),
         ("cloned from", clean(original["name"]) if original else ""),
         ("restarts", restarts if job["max_restarts"] or job["restarts"] else ""),
@@ -86,6 +87,12 @@ def _facts(job: Json) -> list[tuple[str, str]]:
         ("started", clock(job["started_at"]) if job["started_at"] else ""),
         ("ended", ends),
     ]
+
+
+def _squeezed(events: Sequence[Json]) -> str:
+    """What the job did not get of what it asked for, in the engine's sentence; empty where it got all."""
+    found = [each["message"] for each in events if each["reason"] == "Squeezed"]
+    return f"less: {clean(str(found[-1]))}" if found else ""
 
 
 def _pods(pods: Sequence[Json], terminal: Terminal, *, is_wide: bool) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,29 +108,34 @@ def _from_catalogue(name: str, path: str, otherwise: str) -> Document:
 def _preview_job(
     document: Document, file: str, runtime: str | None, version: TrainerVersion
 ) -> Preview:
-    spec = _job_spec(document, file)
+    spec, warnings = _job_spec(document, file)
     platform = catalogue.default_platform(version)
     if runtime is not None:
-        return preview_job(spec, _load_runtime(runtime), platform)
+        return _warned(preview_job(spec, _load_runtime(runtime), platform), warnings)
     name = platform.runtime_for(
         spec.framework,
         runtime=spec.runtime,
         has_git_code=spec.code is not None and spec.code.git is not None,
     )
     found = _from_catalogue(name, "runtime", "or give its manifest with --runtime FILE")
-    return preview_job(spec, found, platform)
+    return _warned(preview_job(spec, found, platform), warnings)
 
 
-def _job_spec(document: Document, file: str) -> JobSpec:
+def _warned(preview: Preview, warnings: tuple[Problem, ...]) -> Preview:
+    return replace(preview, problems=(*preview.problems, *warnings))
+
+
+def _job_spec(document: Document, file: str) -> tuple[JobSpec, tuple[Problem, ...]]:
     """A request body of the first API is known by fields that a job file does not have."""
     try:
         if _SEED_FIELDS & document.keys():
-            from astrago_trainer.core.seeds import seed_body_to_job_spec
+            from astrago_trainer.core.seeds import read_seed_body
 
-            return seed_body_to_job_spec(document)
+            return read_seed_body(document)
+        from astrago_trainer.cli.job_file import with_defaults
         from astrago_trainer.core.spec import parse_job_spec
 
-        return parse_job_spec(document)
+        return parse_job_spec(with_defaults(dict(document))), ()
     except InvalidRequest as error:
         raise InvalidRequest(
             Problem(

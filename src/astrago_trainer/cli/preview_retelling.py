@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from astrago_trainer import catalogue
-from astrago_trainer.cli.job_file import read_job_file
-from astrago_trainer.client.places import configured_place, own_namespace, user_name
+from astrago_trainer.cli.job_file import read_job_file, with_defaults
+from astrago_trainer.client.places import configured_place, user_name
 from astrago_trainer.core.render import render
 from astrago_trainer.core.spec import parse_job_spec
 from astrago_trainer.retelling import Door, retell, spec_to_body
@@ -21,9 +21,7 @@ _HERE = "http://127.0.0.1:8000"
 def retold(file: str, form: str, version: TrainerVersion) -> str:
     """Raises InvalidRequest or Unreadable, as a preview does."""
     place = configured_place()
-    user = user_name()
-    where = (place.namespace if place else None) or own_namespace()
-    spec = parse_job_spec({"user": user, "namespace": where, **read_job_file(file).job})
+    spec = parse_job_spec(with_defaults(read_job_file(file).job))
     platform = catalogue.default_platform(version)
     name = platform.runtime_for(
         spec.framework,
@@ -32,4 +30,4 @@ def retold(file: str, form: str, version: TrainerVersion) -> str:
     )
     rendered = render(spec, catalogue.load_runtime(name), platform)
     door = Door(place.url if place else _HERE, spec.namespace, has_auth=bool(place and place.token))
-    return retell(form, spec_to_body(spec, caller=user), rendered.objects, door)
+    return retell(form, spec_to_body(spec, caller=user_name()), rendered.objects, door)

@@ -138,6 +138,11 @@ class Observation:
 
 GONE = Observation(None)
 
+SQUEEZED = "Squeezed"
+"""The reason of a job that runs with less than it asked for."""
+TOO_LARGE = "TooLarge"
+"""The reason of a job that was refused because it asks for more than there is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
@@ -159,6 +164,50 @@ class Amounts:
             max(self.memory - other.memory, 0),
             max(self.gpus - other.gpus, 0),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Shortfall:
+    """What a job asks for, and an engine that cannot grow has not."""
+
+    asked: Amounts
+    """For each node: the limits, as people think of a job's size, else the requests."""
+    nodes: int
+    has: Amounts
+    """All there is."""
+    is_refused: bool
+    """Else the job runs with what there is."""
+
+    def __str__(self) -> str:
+        """One sentence for events and messages."""
+        many = f" per node on {self.nodes} nodes" if self.nodes > 1 else ""
+        if self.is_refused:
+            ends = "too small"
+        elif self.asked.gpus and not self.has.gpus:
+            ends = "runs on CPU"
+        else:
+            ends = "runs with what there is"
+        return (
+            f"asked for {_listed(self.asked, is_request=True)}{many}; "
+            f"this machine has {_listed(self.has, is_request=False)}: {ends}"
+        )
+
+
+def _listed(amounts: Amounts, *, is_request: bool) -> str:
+    """`4 CPU, 16Gi and 1 GPU`; a request names only what it asks for."""
+    parts = [
+        (amounts.cpu, f"{amounts.cpu:.4g} CPU"),
+        (amounts.memory, _memory(amounts.memory)),
+        (amounts.gpus, f"{amounts.gpus or 'no'} GPU"),
+    ]
+    shown = [text for amount, text in parts if amount or not is_request]
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+
+
+def _memory(size: int) -> str:
+    """As Kubernetes writes it, without digits that nobody asked for."""
+    unit, name = (2**30, "Gi") if size >= 2**30 else (2**20, "Mi")
+    return f"{size / unit:.0f}{name}" if size >= 10 * unit else f"{size / unit:.2g}{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +302,24 @@ class ListsNodes(Protocol):
 
 
 @runtime_checkable
+class IsLimited(Protocol):
+    """An engine that knows which jobs it can never hold."""
+
+    def shortfall(self, job_set: Json) -> Shortfall | None:
+        """What the effective JobSet asks for beyond all that there is; None when it fits."""
+        ...
+
+
+@runtime_checkable
+class KeepsClaims(Protocol):
+    """An engine whose claims are folders of this machine; checkpoints without a volume are kept beside them."""
+
+    def claims(self, namespace: str) -> Path:
+        """A folder for each claim of a namespace."""
+        ...
+
+
+@runtime_checkable
 class HasRuntimes(Protocol):
     """An engine whose runtimes are installed somewhere; others run what the catalogue has."""
 
@@ -291,4 +358,9 @@ class EngineUnavailable(EngineError):  # noqa: N818 - named for what the caller 
 
 
 class EngineRejected(EngineError):  # noqa: N818
-    """Never: the reason is for the user."""
+    """Never: the message is for the user."""
+
+    def __init__(self, message: str, *, reason: str = "") -> None:
+        """`reason` is a code, where there is a more telling one than that the engine refused."""
+        super().__init__(message)
+        self.reason = reason

@@ -9,23 +9,17 @@ from __future__ import annotations
 import stat
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from astrago_trainer.checkpoint.errors import Damaged
 from astrago_trainer.checkpoint.manifest import MANIFEST, read, step_folders
-from astrago_trainer.engines.base import Engine
+from astrago_trainer.engines.base import Engine, KeepsClaims
+from astrago_trainer.engines.local.lasting import FOLDER
 from astrago_trainer.server.problems import ApiError
 from astrago_trainer.service.view import time_to_text
 
 SHOWN = 100
 _MOST_MANIFEST = 16 << 20
-
-
-@runtime_checkable
-class KeepsClaims(Protocol):
-    """An engine whose claims are folders of this machine."""
-
-    def claims(self, namespace: str) -> Path: ...
 
 
 def list_checkpoints(engine: Engine, namespace: str, spec: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,6 +28,8 @@ def list_checkpoints(engine: Engine, namespace: str, spec: Mapping[str, Any]) ->
     if not directory:
         return _nothing(None, "the job was not told where to save checkpoints (checkpoints).")
     place = _claim(spec, PurePosixPath(directory))
+    if place is None and isinstance(engine, KeepsClaims):
+        place = _lasting(engine.claims(namespace), spec, PurePosixPath(directory))
     if place is None:
         return _nothing(
             directory, "the folder is on no claim: what is saved there goes with the pod."
@@ -68,6 +64,17 @@ def _claim(spec: Mapping[str, Any], path: PurePosixPath) -> tuple[str, PurePosix
         return None
     inside = path.relative_to(volume["mount_path"])
     return volume["claim"], PurePosixPath(volume.get("sub_path") or "") / inside
+
+
+def _lasting(
+    claims: Path, spec: Mapping[str, Any], path: PurePosixPath
+) -> tuple[str, PurePosixPath] | None:
+    """The folder of the namespace for checkpoints that no volume covers, once there is one."""
+    around = (PurePosixPath(each["mount_path"]) for each in spec.get("volumes", ()))
+    inside = path.relative_to("/")
+    is_covered = any(each in (path, *path.parents) for each in around)
+    is_there = not is_covered and ".." not in path.parts and (claims / FOLDER / inside).is_dir()
+    return (FOLDER, inside) if is_there else None
 
 
 def _is_within(root: Path, folder: Path) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from signal import SIGKILL, SIGTERM
 from typing import Any
 
 from astrago_trainer.core.lifecycle import MEANINGS, Phase
+from astrago_trainer.engines.base import TOO_LARGE, Shortfall
 from astrago_trainer.server.log_places import rank_of
+from astrago_trainer.service.decide import REJECTED
 from astrago_trainer.service.view import time_to_text
 from astrago_trainer.store.jobs import Attempt, Event, Job, PodRow
 
@@ -16,8 +19,13 @@ _ENDED_BY_OTHERS = (128 + SIGKILL, 128 + SIGTERM)
 
 
 def explain(
-    job: Job, pods: Sequence[PodRow], attempts: Sequence[Attempt], events: Sequence[Event]
+    job: Job,
+    pods: Sequence[PodRow],
+    attempts: Sequence[Attempt],
+    events: Sequence[Event],
+    short: Shortfall | None = None,
 ) -> dict[str, Any]:
+    """`short`: what the job asks for and the engine has not."""
     phase = Phase(job.phase)
     failed = [pod for pod in pods if pod.exit_code or pod.phase == "Failed"]
     causes = [_cause(job, pod) for pod in sorted(failed, key=_blame)]
@@ -33,6 +41,19 @@ def explain(
         "attempts": [attempt_view(each) for each in attempts],
         "events": [event_view(each) for each in events[-SHOWN_EVENTS:]],
         "next_steps": _next_steps(job, phase, causes),
+        "shortfall": shortfall_view(short),
+    }
+
+
+def shortfall_view(short: Shortfall | None) -> dict[str, Any] | None:
+    if short is None:
+        return None
+    return {
+        "asked": asdict(short.asked),
+        "nodes": short.nodes,
+        "has": asdict(short.has),
+        "is_refused": short.is_refused,
+        "message": str(short),
     }
 
 
@@ -105,6 +126,12 @@ def _summary(job: Job, causes: Sequence[dict[str, Any]]) -> str:
 
 def _next_steps(job: Job, phase: Phase, causes: Sequence[dict[str, Any]]) -> list[str]:
     here = f"{job.name} --namespace {job.namespace}"
+    if phase is Phase.FAILED and job.reason == TOO_LARGE:
+        # It never started: there is nothing to read, and starting it again changes nothing.
+        smaller = [f"astrago clone {here} --nodes 1"] if job.nodes > 1 else []
+        return [*smaller, "ASTRAGO_LOCAL_OVERSIZE=squeeze astrago up"]
+    if phase is Phase.FAILED and job.reason == REJECTED:
+        return [f"astrago events {here}", f"astrago clone {here}"]
     if phase is Phase.FAILED:
         rank = f" --rank {causes[0]['rank']}" if causes else ""
         return [f"astrago logs {here}{rank} --tail 50", f"astrago restart {here}"]

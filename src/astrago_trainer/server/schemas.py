@@ -164,8 +164,16 @@ class FirstProblem(BaseModel):
     ability: str = ""
 
 
+class FirstWarning(BaseModel):
+    """A field of a request that was ignored (`field-ignored`) or converted (`value-converted`)."""
+
+    path: str
+    code: str
+    message: str
+
+
 class FirstCreated(BaseModel):
-    """M22, M55."""
+    """M22, M55. `warnings` is there only when something was ignored or converted."""
 
     model_config = _example(
         status="success",
@@ -178,6 +186,7 @@ class FirstCreated(BaseModel):
     trainjob_name: str
     namespace: str
     created_at: str
+    warnings: list[FirstWarning] = []
 
 
 class FirstStatus(BaseModel):
@@ -232,6 +241,27 @@ class FirstDeleted(BaseModel):
     namespace: str
 
 
+class AmountsBody(BaseModel):
+    cpu: float
+    """Cores."""
+    memory: int
+    """Bytes."""
+    gpus: int
+
+
+class ShortfallBody(BaseModel):
+    """What a job asks for, and the machine has not."""
+
+    asked: AmountsBody
+    """Of each node."""
+    nodes: int
+    has: AmountsBody
+    """All there is."""
+    is_refused: bool
+    """Else the job runs with what there is."""
+    message: str
+
+
 class PreviewFinding(FieldError):  # noqa: N818 - a model, no exception
     severity: Literal["error", "warning"]
 
@@ -245,6 +275,7 @@ class PreviewBody(BaseModel):
         objects=[{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}],
         problems=[],
         provenance={"/0/spec/replicatedJobs/0/template/spec/completions": "form: nodes"},
+        shortfall=None,
     )
 
     version: str
@@ -252,6 +283,7 @@ class PreviewBody(BaseModel):
     objects: list[dict[str, Any]]
     problems: list[PreviewFinding]
     provenance: dict[str, str]
+    shortfall: ShortfallBody | None
 
 
 class Retold(BaseModel):
@@ -484,6 +516,7 @@ class Explanation(BaseModel):
         attempts=[],
         events=[],
         next_steps=["astrago logs hello --namespace user-123 --rank 1 --tail 50"],
+        shortfall=None,
     )
 
     name: str
@@ -497,6 +530,7 @@ class Explanation(BaseModel):
     attempts: list[AttemptBody]
     events: list[EventBody]
     next_steps: list[str]
+    shortfall: ShortfallBody | None
 
 
 class CheckpointBody(BaseModel):
@@ -623,14 +657,6 @@ class Offers(BaseModel):
     default_ttl_seconds: int
     sample: dict[str, Any]
     """A request that runs anywhere."""
-
-
-class AmountsBody(BaseModel):
-    cpu: float
-    """Cores."""
-    memory: int
-    """Bytes."""
-    gpus: int
 
 
 class NodeJob(AmountsBody):

@@ -87,9 +87,9 @@ def decide(job: Job, seen: Observation | None, now: float) -> Decision:
     return _noted(job, seen, now, Step.WAIT if is_as_wished else Step.APPLY)
 
 
-def decide_rejected(job: Job, why: str, now: float) -> Decision:
-    """The engine will never take it: the reason is the user's to read."""
-    return _failed(job, REJECTED, why, now)
+def decide_rejected(job: Job, why: str, now: float, reason: str = "") -> Decision:
+    """The engine will never take it: the message is the user's to read."""
+    return _failed(job, reason or REJECTED, why, now)
 
 
 def decide_unavailable(job: Job, why: str) -> Decision:

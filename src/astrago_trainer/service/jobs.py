@@ -19,7 +19,7 @@ from astrago_trainer.core.names import code_configmap_name, job_name, job_name_f
 from astrago_trainer.core.preview import Preview
 from astrago_trainer.core.render import Rendered, code_digest, spec_hash
 from astrago_trainer.core.spec import JobSpec, parse_job_spec
-from astrago_trainer.engines.base import Ability, Engine
+from astrago_trainer.engines.base import SQUEEZED, Ability, Engine
 from astrago_trainer.service.board import Board, Record
 from astrago_trainer.service.changing import Changing
 from astrago_trainer.service.clock import Clock
@@ -224,6 +224,7 @@ class Jobs:
     ) -> NewJob:
         spec, now = plan.spec, self._clock.time()
         ttl = spec.ttl_seconds
+        is_squeezed = plan.shortfall is not None and not plan.shortfall.is_refused
         job = Job(
             number=0,
             uid=secrets.token_hex(10),
@@ -238,6 +239,8 @@ class Jobs:
             code_name=plan.code_name,
             ttl_seconds=self._planner.platform.default_ttl_seconds if ttl is None else ttl,
             max_restarts=plan.max_restarts,
+            reason=SQUEEZED if is_squeezed else "",
+            message=str(plan.shortfall) if is_squeezed else "",
             created_at=now,
             is_suspended=spec.suspend,
             events=1,

@@ -214,7 +214,7 @@ class Reconciler:
                 await self._stop(job)
         except EngineRejected as error:
             await self._stop(job)  # what there may be of it
-            return decide_rejected(job, str(error), self._clock.steady()), None
+            return decide_rejected(job, str(error), self._clock.steady(), error.reason), None
         except EngineUnavailable as error:
             await self._note(job, decide_unavailable(job, str(error)), None)
             raise

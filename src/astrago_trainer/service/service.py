@@ -17,7 +17,15 @@ from astrago_trainer.core.platform import Platform
 from astrago_trainer.core.preview import Preview
 from astrago_trainer.core.render import Rendered
 from astrago_trainer.core.spec import JobSpec
-from astrago_trainer.engines.base import Ability, CountsQuota, Engine, ListsNodes, Node, Quota
+from astrago_trainer.engines.base import (
+    Ability,
+    CountsQuota,
+    Engine,
+    ListsNodes,
+    Node,
+    Quota,
+    Shortfall,
+)
 from astrago_trainer.service.access import Access
 from astrago_trainer.service.board import EVERYWHERE, Board, Page, Query, Record, compact
 from astrago_trainer.service.clock import Clock
@@ -237,6 +245,10 @@ class Service:
 
     def preview(self, namespace: str, spec: JobSpec) -> Preview:
         return self._jobs.preview(namespace, spec)
+
+    def shortfall(self, job_set: Mapping[str, Any]) -> Shortfall | None:
+        """What an effective JobSet asks for beyond all that the engine has; None when it fits."""
+        return self._planner.shortfall(job_set)
 
     def rendered(self, spec: JobSpec) -> Rendered:
         """The objects that a submit would apply."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,8 @@ from astrago_trainer.core.render import Rendered, render
 from astrago_trainer.core.render.configmaps import code_digest
 from astrago_trainer.core.render.runtime import name_limit
 from astrago_trainer.core.spec import JobSpec
-from astrago_trainer.engines.base import Ability, Engine
+from astrago_trainer.core.spec.check import CHECKPOINTS_LOST
+from astrago_trainer.engines.base import Ability, Engine, IsLimited, KeepsClaims, Shortfall
 from astrago_trainer.service.runtimes import Manifest
 
 _NAMESPACES_KEPT = 256
@@ -47,6 +48,8 @@ class Plan:
     code_name: str | None
     code_digest: str | None
     max_restarts: int
+    shortfall: Shortfall | None
+    """What the engine has not; the job runs with less, or will be refused."""
 
 
 class Planner:
@@ -82,7 +85,10 @@ class Planner:
     def preview(self, namespace: str, spec: JobSpec) -> Preview:
         """What a submit would lead to, with all that would refuse it."""
         found = preview_rendered(self.rendered(spec), self.platform)
-        problems = (*self._problems(namespace, spec), *found.problems)
+        problems = (*self._problems(namespace, spec), *self._here(found.problems))
+        short = self.shortfall(found.objects[0]) if found.objects else None
+        if short is not None:
+            problems = (*problems, _too_large(short))
         return Preview(found.version, found.objects, problems, found.provenance)
 
     def plan(self, namespace: str, spec: JobSpec, name: str, *, is_code_taken: bool) -> Plan:
@@ -119,7 +125,13 @@ class Planner:
             None if code is None else code["metadata"]["name"],
             None if code is None or spec.code is None else code_digest(spec.code),
             _max_restarts(outcome.objects[0]),
+            self.shortfall(outcome.objects[0]),
         )
+
+    def shortfall(self, job_set: Mapping[str, Any]) -> Shortfall | None:
+        """What the job asks for beyond all that the engine has; None when it fits, or nobody knows."""
+        engine = self._engine
+        return engine.shortfall(job_set) if isinstance(engine, IsLimited) else None
 
     def origins(
         self, spec: JobSpec, runtime: Mapping[str, Any], name: str, effective: str
@@ -132,6 +144,11 @@ class Planner:
             if to_json(outcome.objects).decode() == effective:
                 return outcome.provenance()
         return {}
+
+    def _here(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Without what is true of other engines alone."""
+        keeps = isinstance(self._engine, KeepsClaims)
+        return [each for each in problems if not (keeps and each.code == CHECKPOINTS_LOST)]
 
     def _is_shared(self, each: Mapping[str, Any]) -> bool:
         return each["kind"] == "ConfigMap" and each["metadata"]["name"] in self._system
@@ -175,6 +192,17 @@ class Planner:
             if len(self._shared) > _NAMESPACES_KEPT:
                 self._shared.popitem(last=False)
         return self._shared[key]
+
+
+def _too_large(short: Shortfall) -> Problem:
+    """A warning in any case: the job is accepted, and where it is refused, the engine says so."""
+    return Problem(
+        "resources",
+        "job-refused-as-too-large" if short.is_refused else "job-larger-than-machine",
+        f"{short}.",
+        "Ask for less; all nodes count." if short.is_refused else "",
+        severity="warning",
+    )
 
 
 def _hashed(value: Mapping[str, Any]) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from astrago_trainer.core.convert.converted import LAST_APPLIED, Manifest, Path, lost
@@ -26,8 +26,10 @@ _VOLUME_KINDS = {
 }
 
 
-def program(manifest: Manifest, at: Path, problems: list[Problem], prelude: str = "") -> Json:
-    """`command` for shell text, `argv` for a program; a prelude of the platform's is left to it."""
+def program(
+    manifest: Manifest, at: Path, problems: list[Problem], setup: Sequence[str] = ()
+) -> Json:
+    """`command` for shell text, `argv` for a program; `setup` is what the platform puts before it, in order."""
     known = _variable_names(manifest, at)
     words = [
         _plain(str(word), known, (*at, name, index), problems)
@@ -39,7 +41,10 @@ def program(manifest: Manifest, at: Path, problems: list[Problem], prelude: str 
         return {}
     if words[:2] not in _SHELLS or len(words) < 3:
         return {"argv": words}
-    text = words[2].removeprefix(prelude).lstrip("\n") if prelude else words[2]
+    text = words[2]
+    for part in filter(None, setup):
+        if text.startswith(f"{part}\n"):
+            text = text.removeprefix(part).lstrip("\n")
     if text == _ARGUMENTS and len(words) > 4:
         return {"argv": words[4:]}
     return {"command": text} if len(words) == 3 else {"argv": words}

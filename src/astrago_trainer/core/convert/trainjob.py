@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,10 +10,18 @@ from astrago_trainer.core.convert import pods
 from astrago_trainer.core.convert.converted import Converted, Manifest, Path, lost
 from astrago_trainer.core.errors import Problem
 from astrago_trainer.core.platform import Framework, Platform, SystemScripts
-from astrago_trainer.core.render.command import ENTER_FOLDER, WORKING_DIR, prelude
+from astrago_trainer.core.render.command import (
+    CHECKPOINT_DIR,
+    ENTER_FOLDER,
+    MAKE_CHECKPOINTS,
+    SYSTEM_PATH,
+    WORKING_DIR,
+    prelude,
+)
 from astrago_trainer.core.render.configmaps import MANAGED_BY, USER_LABEL
 from astrago_trainer.core.render.job import HASH_ANNOTATION, TTL_ANNOTATION
 from astrago_trainer.core.render.pods import GIT_CONTAINER, GIT_VOLUME, TF_CONTAINER
+from astrago_trainer.core.render.requirements import USE_PACKAGES
 from astrago_trainer.core.render.runtime import NODE
 from astrago_trainer.core.spec.rules import GIT_PATH, PROGRESS_VOLUME, SCRIPTS_PATH
 
@@ -22,11 +31,18 @@ _TRAINER: Path = ("spec", "trainer")
 _GIT = {"GIT_SYNC_REPO": "url", "GIT_SYNC_BRANCH": "branch"}
 _OWN_VARIABLES = {
     WORKING_DIR: "working_dir",
-    "ASTRAGO_CHECKPOINT_DIR": "checkpoints",
+    CHECKPOINT_DIR: "checkpoints",
     "ASTRAGO_RESUME_FROM": "resume_from",
 }
 """What `render` tells its own scripts, and the fields it stands for."""
+_TF_PORT = "TF_PORT"
 _WORKER_COUNTS = ("NUM_WORKERS", "PET_NNODES")
+UPSTREAM_RUNTIMES: Mapping[str, Framework] = {
+    "torch-distributed": "pytorch",
+    "torch-distributed-with-cpu": "pytorch",
+    "deepspeed-distributed": "pytorch",
+}
+"""Runtimes that come with Kubeflow Trainer, and that a runtime of the platform can stand in for."""
 _MANAGER = "trainer.kubeflow.org/trainjob-controller"
 
 
@@ -50,6 +66,16 @@ def trainjob_to_job(
     if manifest.see("spec", "runtimeRef", "kind") in (None, "ClusterTrainingRuntime"):
         manifest.take("spec", "runtimeRef", "kind")
     framework = frameworks.get(str(runtime))
+    if framework is None and str(runtime) in UPSTREAM_RUNTIMES:
+        framework = UPSTREAM_RUNTIMES[str(runtime)]
+        problems.append(
+            lost(
+                ("spec", "runtimeRef", "name"),
+                f"{runtime} is not one of the platform's runtimes; the job takes the one for {framework}",
+                severity="warning",
+            )
+        )
+        runtime = None
     if framework is None:
         problems.append(
             lost(
@@ -75,13 +101,24 @@ def trainjob_to_job(
         "active_deadline_seconds": manifest.take("spec", "activeDeadlineSeconds"),
         "env": pods.variables(manifest, (*_TRAINER, "env"), problems),
         "resources": pods.resources(manifest, (*_TRAINER, "resourcesPerNode")),
-        **pods.program(manifest, _TRAINER, problems, prelude(platform, str(runtime), scripts)),
+        **pods.program(
+            manifest,
+            _TRAINER,
+            problems,
+            (
+                prelude(platform, str(runtime), scripts),
+                *(f"source {SYSTEM_PATH}/{each.sourced}" for each in platform.system_scripts),
+                USE_PACKAGES,
+                MAKE_CHECKPOINTS,
+                ENTER_FOLDER,
+            ),
+        ),
         **pods.names(manifest, ("metadata",)),
     }
     for at in _pod_changes(manifest):
-        _add(job, _changes(manifest, at, job))
+        _add(job, _changes(manifest, at, job, problems))
     _leave_to_platform(job, scripts)
-    _take_code(job, beside)
+    _take_code(job, beside, problems)
     if "command" not in job and "argv" not in job:
         problems.append(
             lost(
@@ -117,27 +154,60 @@ def _pod_changes(manifest: Manifest) -> list[Path]:
     return found
 
 
-def _changes(manifest: Manifest, at: Path, job: Json) -> Json:
-    made = {**pods.names(manifest, (*at, "metadata")), **pods.placement(manifest, (*at, "spec"))}
+def _changes(manifest: Manifest, at: Path, job: Json, problems: list[Problem]) -> Json:
+    made: Json = {
+        **pods.names(manifest, (*at, "metadata")),
+        **pods.placement(manifest, (*at, "spec")),
+    }
+    git_paths: list[tuple[Path, str]] = []
     for index, each in manifest.entries(*at, "spec", "containers"):
         if each.get("name") == NODE:
             place: Path = (*at, "spec", "containers", index)
             manifest.take(*place, "name")
             mounts = (*place, "volumeMounts")
             for number, mount in manifest.entries(*mounts):
-                if (mount.get("name"), mount.get("mountPath")) == (GIT_VOLUME, GIT_PATH):
+                if mount.get("name") == GIT_VOLUME and mount.keys() == {"name", "mountPath"}:
                     manifest.take(*mounts, number)
+                    git_paths.append(((*mounts, number), str(mount["mountPath"])))
             made["volumes"] = list(pods.volumes(manifest, (*at, "spec", "volumes"), mounts))
     for index, each in manifest.entries(*at, "spec", "initContainers"):
         place = (*at, "spec", "initContainers", index)
         values = {str(env.get("name")): env.get("value") for env in each.get("env") or ()}
         if each.get("name") == GIT_CONTAINER and values.keys() <= _GIT.keys() and values:
             manifest.take(*place)
-            git = {_GIT[name]: value for name, value in values.items()}
-            made["code"] = {"git": git}
-        elif each.get("name") == TF_CONTAINER and _is_set_by_platform(values, job):
+            git = {_GIT[name]: value for name, value in values.items() if value}
+            if "url" in git:  # without an address nothing is cloned
+                made["code"] = {"git": git}
+        elif each.get("name") == TF_CONTAINER and _is_set_by_platform(
+            {name: value for name, value in values.items() if name != _TF_PORT}, job
+        ):
             manifest.take(*place)
+            if _TF_PORT in values and all(each["name"] != _TF_PORT for each in job["env"]):
+                made["env"] = [{"name": _TF_PORT, "value": str(values[_TF_PORT])}]
+    for where, path in git_paths:
+        _move_git(where, path, job, problems, has_code="code" in made)
     return made
+
+
+def _move_git(
+    where: Path, path: str, job: Json, problems: list[Problem], *, has_code: bool
+) -> None:
+    """The job's code lies at the platform's place, and the command starts there: `cd` to it is not needed."""
+    if path == GIT_PATH:
+        return
+    command = job.get("command")
+    if not has_code:
+        why = f"no repository is named, so nothing would be at {path}; it is not mounted"
+        problems.append(lost(where, why, severity="warning"))
+        return
+    if isinstance(command, str):
+        first, newline, rest = command.partition("\n")
+        if first.strip() in (f"cd {path}", f"cd -- {path}") and newline:
+            command = job["command"] = rest
+    texts = [command, *job.get("argv", ()), *(str(each.get("value")) for each in job["env"])]
+    if any(re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w.-])", str(each)) for each in texts):
+        why = f"the code of a job lies at {GIT_PATH}, and something names {path}"
+        problems.append(lost(where, why, f"Write {GIT_PATH}, or a path relative to it."))
 
 
 def _is_set_by_platform(values: Mapping[str, Any], job: Json) -> bool:
@@ -171,8 +241,6 @@ def _leave_to_platform(job: Json, scripts: SystemScripts | None) -> None:
         if field is not None or each["name"].startswith("KUBEFLOW_TRAINER_"):
             job["env"].remove(each)
     job["volumes"] = [each for each in job.get("volumes") or () if each["name"] != PROGRESS_VOLUME]
-    if "command" in job:
-        job["command"] = job["command"].removeprefix(f"{ENTER_FOLDER}\n").lstrip("\n")
     if job["framework"] == "tensorflow":
         job["env"] = [
             each
@@ -186,13 +254,24 @@ def _leave_to_platform(job: Json, scripts: SystemScripts | None) -> None:
     ]
 
 
-def _take_code(job: Json, beside: Sequence[Mapping[str, Any]]) -> None:
-    """A ConfigMap of the same file that is mounted as code is the code."""
-    texts = {each["metadata"]["name"]: each.get("data") or {} for each in beside}
-    for volume in list(job.get("volumes") or ()):
-        is_code = volume["mount_path"] == SCRIPTS_PATH and volume.get("config_map") in texts
-        if is_code and "sub_path" not in volume:
-            files = dict(texts[volume["config_map"]])
-            job["volumes"].remove(volume)
-            entrypoint = "train.py" if "train.py" in files or not files else sorted(files)[0]
+def _take_code(job: Json, beside: Sequence[Mapping[str, Any]], problems: list[Problem]) -> None:
+    """A ConfigMap of the same file that is mounted as code is the code; any other one is not in the job."""
+    for config_map in beside:
+        name, texts = config_map["metadata"]["name"], config_map.get("data")
+        mounts = [each for each in job.get("volumes") or () if each.get("config_map") == name]
+        is_code = [each["mount_path"] for each in mounts] == [SCRIPTS_PATH]
+        if is_code and "sub_path" not in mounts[0] and "code" not in job and texts:
+            files = dict(texts)
+            job["volumes"].remove(mounts[0])
+            entrypoint = "train.py" if "train.py" in files else sorted(files)[0]
             job["code"] = {"files": files, "entrypoint": entrypoint}
+            if config_map.get("binaryData"):
+                problems.append(lost((f"ConfigMap {name}", "binaryData"), "code is text"))
+            continue
+        problems.append(
+            lost(
+                (f"ConfigMap {name}",),
+                f"a job brings one ConfigMap, its code, which is mounted at {SCRIPTS_PATH}",
+                "Create it with kubectl first, and leave it out of the file.",
+            )
+        )

@@ -19,6 +19,9 @@ from astrago_trainer.core.spec.rules import GIT_PATH, SCRIPTS_PATH
 
 SYSTEM_PATH = "/shared"
 WORKING_DIR = "ASTRAGO_WORKING_DIR"
+CHECKPOINT_DIR = "ASTRAGO_CHECKPOINT_DIR"
+MAKE_CHECKPOINTS = f'mkdir -p -- "${CHECKPOINT_DIR}" || exit 1'
+"""The folder is there when the user's code begins; the path is a variable, so nothing in it is shell."""
 ENTER_FOLDER = f'cd -- "${WORKING_DIR}" || exit 1'
 
 _REFERENCE = re.compile(r"\$\$|\$\(([^)]*)\)")
@@ -52,6 +55,8 @@ def build_command(
     setup = [prelude(platform, runtime, scripts)]
     if spec.requirements:
         setup.append(USE_PACKAGES)
+    if spec.checkpoints is not None:
+        setup.append(MAKE_CHECKPOINTS)
     if working_dir(spec) is not None:
         setup.append(ENTER_FOLDER)
     before = "\n".join(part for part in setup if part)

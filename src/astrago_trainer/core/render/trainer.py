@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from astrago_trainer.core.platform import PLATFORM, Platform
-from astrago_trainer.core.render.command import WORKING_DIR, Command, literal, working_dir
+from astrago_trainer.core.render.command import (
+    CHECKPOINT_DIR,
+    WORKING_DIR,
+    Command,
+    literal,
+    working_dir,
+)
 from astrago_trainer.core.render.draft import Draft, Path
 from astrago_trainer.core.render.pods import tensorflow_variables
 from astrago_trainer.core.render.reporting import status_variables
@@ -119,7 +125,7 @@ def _put_env(draft: Draft, spec: JobSpec, view: RuntimeView, container: Json) ->
         source = "working_dir" if spec.working_dir is not None else ""
         own.append((WORKING_DIR, literal(folder, names), source))
     for name, path, source in (
-        ("ASTRAGO_CHECKPOINT_DIR", spec.checkpoints, "checkpoints"),
+        (CHECKPOINT_DIR, spec.checkpoints, "checkpoints"),
         ("ASTRAGO_RESUME_FROM", spec.resume_from, "resume_from"),
     ):
         if path is not None:

@@ -14,6 +14,9 @@ _FINEST_CPU = -3
 _FINEST_MEMORY = 0
 """Powers of ten below which Kubernetes would round."""
 
+CHECKPOINTS_LOST = "checkpoints-go-with-the-pod"
+"""True of a cluster; an engine that keeps such folders itself does not say it."""
+
 
 def check_job_spec(spec: JobSpec, platform: Platform) -> tuple[Problem, ...]:
     """All that this platform refuses about `spec` (errors) or that will surprise (warnings)."""
@@ -140,7 +143,7 @@ def _check_checkpoints(spec: JobSpec) -> Iterator[Problem]:
         found = "no volume is there" if volume is None else f"{volume.name} is an empty_dir"
         yield Problem(
             "checkpoints",
-            "FieldValueInvalid",
+            CHECKPOINTS_LOST if volume is None else "FieldValueInvalid",
             f"{spec.checkpoints} goes with the pod, and other nodes do not see it: {found}.",
             "Mount a claim there.",
             severity="warning",

@@ -13,7 +13,7 @@ import platform
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 from astrago_trainer.core.lifecycle import Phase, is_terminal
 from astrago_trainer.engines.base import (
     GONE,
+    TOO_LARGE,
     Ability,
     Amounts,
     Effective,
@@ -33,6 +34,7 @@ from astrago_trainer.engines.base import (
     Observation,
     Pod,
     PodPhase,
+    Shortfall,
 )
 from astrago_trainer.engines.local import fitting
 from astrago_trainer.engines.local.folder import (
@@ -115,7 +117,7 @@ class LocalEngine:
     async def apply(self, handle: Handle, effective: Effective) -> None:
         folder = self.folder(handle)
         if not os.path.exists(folder.plan):
-            plan = self._fitted(make_plan(handle, effective, self.images))
+            plan = self._fitted(make_plan(handle, effective, self.images), effective.job_set)
             installs = plan.pop("installs")
             Path(folder.path).mkdir(parents=True, exist_ok=True)
             if installs:
@@ -165,6 +167,11 @@ class LocalEngine:
         finally:
             watch.close()
 
+    def shortfall(self, job_set: Mapping[str, Any]) -> Shortfall | None:
+        """What the JobSet asks for beyond this machine; None when it fits an empty one."""
+        needs = fitting.needs_of(job_set)
+        return fitting.shortfall(job_set, needs, this_machine(), self._oversize)
+
     async def nodes(self) -> list[Node]:
         """This machine."""
         return [await asyncio.to_thread(self._machine)]
@@ -182,14 +189,18 @@ class LocalEngine:
             str(self._data / "jobs" / handle.namespace / f"{handle.name}-{handle.uid}")
         )
 
-    def _fitted(self, plan: Json) -> Json:
+    def _fitted(self, plan: Json, job_set: Mapping[str, Any]) -> Json:
         """The plan with what is counted of it; raises EngineRejected for a job that could never start."""
-        machine, needs = this_machine(), fitting.needs_of(plan)
-        told = fitting.excess(needs, machine)
-        if told and self._oversize == "refuse":
-            raise EngineRejected(fitting.refusal(told))
-        notes = [*plan["notes"], *([fitting.note(told)] if told else [])]
-        return {**plan, "needs": fitting.squeezed(needs, machine), "notes": notes}
+        machine, needs = this_machine(), fitting.needs_of(job_set)
+        short = fitting.shortfall(job_set, needs, machine, self._oversize)
+        if short is not None and short.is_refused:
+            text = (
+                f"{short}. Ask for less (all nodes count), or unset {fitting.VARIABLE} where astrago runs: "
+                "then such jobs run with what there is."
+            )
+            raise EngineRejected(text, reason=TOO_LARGE)
+        counted = fitting.squeezed(needs, machine)
+        return {**plan, "needs": counted, "shortfall": "" if short is None else str(short)}
 
     def _machine(self) -> Node:
         machine = this_machine()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import fnmatch
+import posixpath
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ from astrago_trainer.core.quantity import Quantity
 from astrago_trainer.core.render.command import SYSTEM_PATH
 from astrago_trainer.core.render.requirements import REQUIREMENTS_CONTAINER, REQUIREMENTS_VARIABLE
 from astrago_trainer.engines.base import Effective, EngineRejected, Handle
+from astrago_trainer.engines.local.env import expand
 
 Json = dict[str, Any]
 
@@ -92,6 +94,20 @@ def make_plan(handle: Handle, effective: Effective, images: Images) -> Json:
     if maker.problems:
         raise EngineRejected("\n".join(maker.problems))
     return plan
+
+
+def amounts_of(container: Mapping[str, Any]) -> dict[str, int]:
+    """What a container asks for and may use: CPU in thousandths, memory in bytes, GPUs; 0 for none."""
+    resources = container.get("resources") or {}
+    limits = resources.get("limits") or {}
+    wanted = {**limits, **(resources.get("requests") or {})}
+    return {
+        "cpu": _amount(wanted.get("cpu"), thousandths=True),
+        "memory": _amount(wanted.get("memory")),
+        "gpus": sum(_amount(v) for k, v in wanted.items() if k.endswith("/gpu")),
+        "cpu_limit": _amount(limits.get("cpu"), thousandths=True),
+        "memory_limit": _amount(limits.get("memory")),
+    }
 
 
 class _Maker:
@@ -181,9 +197,6 @@ class _Maker:
                 f"{where}: a command is expected, found none; images are not run here, so the command that "
                 f"{container.get('image', 'the image')} starts by itself is not known. Give one."
             )
-        resources = container.get("resources", {})
-        limits = resources.get("limits", {})
-        wanted = {**limits, **resources.get("requests", {})}
         return {
             "name": container["name"],
             "programs": self._programs(container.get("image", ""), code),
@@ -199,11 +212,9 @@ class _Maker:
                 }
                 for mount in container.get("volumeMounts", ())
             ],
-            "cpu": _amount(wanted.get("cpu"), thousandths=True),
-            "memory": _amount(wanted.get("memory")),
-            "gpus": sum(_amount(v) for k, v in wanted.items() if k.endswith("/gpu")),
-            "cpu_limit": _amount(limits.get("cpu"), thousandths=True),
-            "memory_limit": _amount(limits.get("memory")),
+            **amounts_of(container),
+            "checkpoints": _path_in(container, "ASTRAGO_CHECKPOINT_DIR"),
+            "resume_from": _path_in(container, "ASTRAGO_RESUME_FROM"),
             "termination_path": container.get("terminationMessagePath", TERMINATION_PATH),
         }
 
@@ -394,6 +405,13 @@ def _data(manifest: Mapping[str, Any]) -> dict[str, bytes]:
     text = {k: v.encode() for k, v in (manifest.get("data") or {}).items()}
     binary = manifest.get("binaryData") or {}
     return {**text, **{k: base64.b64decode(v) for k, v in binary.items()}}
+
+
+def _path_in(container: Json, variable: str) -> str:
+    """The normal form of an absolute path that a variable holds, else nothing."""
+    found = [each.get("value") for each in container.get("env", ()) if each["name"] == variable]
+    path = posixpath.normpath(expand(str(found[-1]), {})) if found and found[-1] else ""
+    return f"/{path.lstrip('/')}" if path.startswith("/") and path.strip("/") else ""
 
 
 def _field_file(item: Json) -> Json:

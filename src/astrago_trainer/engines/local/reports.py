@@ -88,6 +88,11 @@ class Reports:
         message = f"{container.pod.folder}/{container.plan['name']}/termination-log"
         return _tail(message, 4096) or _tail(self._log(attempt, container), 400)
 
+    def ends(self, attempt: int, container: Container) -> tuple[str, str]:
+        """Where the error that ended it may stand: its termination message, and the end of its log."""
+        message = f"{container.pod.folder}/{container.plan['name']}/termination-log"
+        return _tail(message, 4096), _tail(self._log(attempt, container), 16384)
+
     def _log(self, attempt: int, container: Container) -> str:
         return self._folder.log(attempt, container.pod.plan["name"], container.plan["name"])
 

@@ -32,6 +32,8 @@ class Container:
         self.beside: set[int] = set()
         """Processes that run in it, and that it did not start: pids of children of ours, until they are collected."""
         self.has_run_out_of_memory = False
+        self.lasting: list[tuple[str, str, bool]] = []
+        """What is mounted for its checkpoints: source, path, read-only."""
         self.mark = f"{pod.attempt_mark}/{pod.plan['name']}/{plan['name']}"
 
     @property

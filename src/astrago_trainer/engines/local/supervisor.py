@@ -34,11 +34,13 @@ from astrago_trainer.engines.local.folder import (
 )
 from astrago_trainer.engines.local.installs import CONTAINER as INSTALL_LOG
 from astrago_trainer.engines.local.installs import Install
+from astrago_trainer.engines.local.lasting import lasting_mounts
 from astrago_trainer.engines.local.ledger import Ledger
 from astrago_trainer.engines.local.limits import Limits
 from astrago_trainer.engines.local.loop import Loop
 from astrago_trainer.engines.local.notices import Notice, Watch
 from astrago_trainer.engines.local.output import Output
+from astrago_trainer.engines.local.permanent import permanent_error
 from astrago_trainer.engines.local.plainly import translate
 from astrago_trainer.engines.local.processes import MARK, kill_all, signal_all
 from astrago_trainer.engines.local.reports import Reports
@@ -69,6 +71,8 @@ INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 TURN_SECONDS = 1.0
 """How often a job in the queue looks whether it is its turn, where nobody tells it."""
+NOT_RETRYABLE = "NotRetryable"
+"""The reason of a job that failed by an error that a restart does not change."""
 MOST_ENDED = 10
 """Earlier attempts of which it is told how they ended."""
 INSTALLING = "InstallingEnvironment"
@@ -121,6 +125,8 @@ class Supervisor:
         self._reports.tell("Accepted", f"isolation: {self._settings['isolation_reason']}")
         for note in self._plan["notes"]:
             self._reports.tell("NotApplied", note)
+        if self._plan.get("shortfall"):  # a plan of an earlier release has none
+            self._reports.tell_once("Squeezed", self._plan["shortfall"])
         if self._limits.trouble:
             text = f"limits of CPU, memory and processes are not enforced: {self._limits.trouble}"
             self._reports.tell("NotEnforced", text)
@@ -342,6 +348,8 @@ class Supervisor:
             os.makedirs(pod.folder, exist_ok=True)
             claims = self._settings["claims"]
             pod.volumes = make_volumes(pod.plan, pod.folder, claims, can_mount=self._has_view)
+            for container in pod.containers:
+                container.lasting = lasting_mounts(container.plan, claims)
             write_hosts(f"{pod.folder}/hosts", self._names)
         except OSError as error:
             self._end_pod(pod, 128, "VolumeFailed", str(error))
@@ -421,7 +429,7 @@ class Supervisor:
         what.files = [(f"{pod.folder}/hosts", "/etc/hosts"), (message, plan["termination_path"])]
         if self._plan["has_ssh"]:
             what.files += [(f"{self._folder.programs}/{k}", v) for k, v in SSH_PLACES.items()]
-        what.mounts = [_mount(mount, pod) for mount in plan["mounts"]]
+        what.mounts = [_mount(mount, pod) for mount in plan["mounts"]] + container.lasting
         what.env = self._env(container, what.scratch, message)
         what.command = [expand(word, what.env) for word in plan["command"]]
         if not self._has_view:
@@ -440,8 +448,8 @@ class Supervisor:
         }
         env = container_env(plan["env"], pod.plan, before)
         env["JOB_COMPLETION_INDEX"] = str(pod.plan["index"])
-        if self._settings["machine"]["gpus"]:
-            env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, pod.gpus))
+        # Also where there are none, or only some are counted: what was not granted must not be used.
+        env["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, pod.gpus))
         ports = self._granted["ports"]
         use_own_ports(env, self._plan, pod.group.plan, ports, has_view=self._has_view)
         return env
@@ -493,6 +501,8 @@ class Supervisor:
                 self._pod_is_gone(pod)
         elif code == 0 and container in pod.init:
             self._go_on(pod)
+        elif code != 0 and (error := self._permanent_error(container)):
+            self._give_up(container, error)
         elif code != 0 and pod.plan["restart_policy"] != "Never":
             self._start_again(container)
         elif not pod.running:
@@ -505,6 +515,27 @@ class Supervisor:
 
     def _end_of(self, container: Container) -> str:
         return container.end(self._reports.last_words(self._attempt, container))
+
+    def _permanent_error(self, container: Container) -> str:
+        """What it says of an error that would come again with each start; empty for any other end."""
+        if container.has_run_out_of_memory:
+            return ""
+        code = container.code or 0
+        message, log = self._reports.ends(self._attempt, container)
+        return (permanent_error(code, message) if message else "") or permanent_error(code, log)
+
+    def _give_up(self, container: Container, error: str) -> None:
+        """No restart, in place or of the group: it would only repeat the error."""
+        pod = container.pod
+        pod.code, pod.reason = container.code, "Error"
+        if pod.running:
+            self._stop_pod(pod)
+        else:
+            pod.phase = "Failed"
+            remove_volumes(pod.plan, pod.folder, can_mount=self._has_view)
+        message = container.end(error)
+        if self._after_stop is None and not self._is_over:
+            self._stop_all(lambda: self._end("Failed", NOT_RETRYABLE, message))
 
     def _start_again(self, container: Container) -> None:
         """In its place, after a pause; the others see nothing of it."""
@@ -530,7 +561,7 @@ class Supervisor:
         if code == 0:
             self._start_groups()
             if is_success(self._plan["success"], self._groups):
-                text = "every pod ended with success"
+                text = "jobset completed successfully"
                 self._stop_all(lambda: self._end("Complete", "AllJobsCompleted", text))
             else:
                 self._show()

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from astrago_trainer.core.seeds import seed_body_to_job_spec
+from astrago_trainer.core.seeds import read_seed_body
 from astrago_trainer.logs.reader import LogFile
 from astrago_trainer.server import bodies, openapi, reads, rules, schemas
 from astrago_trainer.server.answers import acting, json_answer, said
@@ -36,8 +36,12 @@ Key = Annotated[str | None, Header(alias="Idempotency-Key")]
 async def create(
     request: Request, shared: Shared, caller: Caller, idempotency_key: Key = None
 ) -> Response:
-    """Accept a job: either body, the answer of both."""
-    spec = seed_body_to_job_spec(await bodies.read_json(request))
+    """Accept a job: either body, the answer of both.
+
+    As pydantic does by default, values of another type are converted where that is safe, and unknown fields are
+    ignored. `warnings` names each, and is left out where there is none.
+    """
+    spec, warnings = read_seed_body(await bodies.read_json(request))
     rules.enter(Role.MEMBER, caller, spec.namespace)
     bodies.check_user(spec.user, caller, "user_id")
     check_tenant(shared, spec.namespace)
@@ -48,12 +52,14 @@ async def create(
     with suppress(TimeoutError):
         async with asyncio.timeout(HANDED_SECONDS):
             await shared.service.until_handed(record.job.namespace, record.job.name)
+    told = [{"path": each.path, "code": each.code, "message": each.message} for each in warnings]
     return json_answer(
         {
             "status": "success",
             "trainjob_name": record.job.name,
             "namespace": record.job.namespace,
             "created_at": reads.seconds_to_text(record.job.created_at),
+            **({"warnings": told} if told else {}),
         }
     )
 

@@ -15,7 +15,7 @@ from astrago_trainer.server import bodies, openapi, reads, rules, schemas
 from astrago_trainer.server.answers import acting, job_answer, json_answer, said
 from astrago_trainer.server.checkpoint_list import list_checkpoints
 from astrago_trainer.server.context import Caller, Context, Shared
-from astrago_trainer.server.explaining import event_view, explain, pod_view
+from astrago_trainer.server.explaining import event_view, explain, pod_view, shortfall_view
 from astrago_trainer.server.metric_view import (
     ALL,
     MEAN,
@@ -103,6 +103,7 @@ async def preview(namespace: str, request: Request, shared: Shared, caller: Call
     """What a submit would lead to, and everything that would refuse it; nothing is stored."""
     spec = bodies.job_spec(await bodies.read_json(request), caller, namespace)
     found = shared.service.preview(namespace, spec)
+    short = shared.service.shortfall(found.objects[0]) if found.objects else None
     return json_answer(
         {
             "version": found.version,
@@ -119,6 +120,7 @@ async def preview(namespace: str, request: Request, shared: Shared, caller: Call
                 for each in found.problems
             ],
             "provenance": found.provenance,
+            "shortfall": shortfall_view(short),
         }
     )
 
@@ -317,7 +319,9 @@ async def explanation(namespace: str, name: str, shared: Shared) -> Response:
         service.attempts(namespace, name),
         service.events(namespace, name, after=max(-1, job.events - 20)),
     )
-    return json_answer(explain(job, *found))
+    documents = await service.manifest(namespace, name)
+    short = service.shortfall(json.loads(documents.effective)[0])
+    return json_answer(explain(job, *found, short))
 
 
 @router.get(

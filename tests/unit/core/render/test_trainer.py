@@ -197,6 +197,9 @@ class TestCommand:
             {"name": "ASTRAGO_RESUME_FROM", "value": "/data/$$(HOME)/step-3"},
             {"name": "ASTRAGO_ATTEMPT", "valueFrom": {"fieldRef": attempt}},
         ]
+        assert trainer["command"][2] == (
+            f'{PYTORCH_PRELUDE}mkdir -p -- "$ASTRAGO_CHECKPOINT_DIR" || exit 1\n\n{COMMAND}'
+        )
 
     def test_values_of_variables_are_not_expanded(self) -> None:
         env = [{"name": "A", "value": "pa$$word"}, {"name": "B", "value": "$(A)/x$y"}]

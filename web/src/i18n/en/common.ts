@@ -47,4 +47,13 @@ export const common = {
   notFoundHelp: "Check the address; what it named may be gone.",
   toJobs: "Go to the jobs",
   notifications: "Notifications",
+
+  amountCpu: "{cpu} CPU",
+  amountGpus: "{gpus} GPU",
+  amountNoGpu: "no GPU",
+  shortfall_one: "Asked for {asked}; this machine has {has}.",
+  shortfall_other: "Asked for {asked} per node on {count} nodes; this machine has {has}.",
+  shortfallOnCpu: "The job runs on CPU.",
+  shortfallLess: "The job runs with what there is.",
+  shortfallRefused: "The job will be refused: ask for less; all nodes count.",
 } as const;

@@ -34,6 +34,8 @@ export const job = {
   nextSuspended: "Resume it to continue. Its logs and metrics are kept:",
   nextComplete: "Done. Look at what it learned, or run it again with changes:",
   nextFailed: "Find out why, then clone it with changes or restart it:",
+  nextTooLarge:
+    "It asks for more than this machine has. Clone it with less, or let such jobs run with what there is:",
   nextDeleting: "Nothing to do: it will be gone in a moment.",
 
   facts: "About the job",

@@ -49,4 +49,13 @@ export const common: Texts<"common"> = {
   notFoundHelp: "주소를 확인하십시오. 대상이 이미 없어졌을 수도 있습니다.",
   toJobs: "작업 목록으로",
   notifications: "알림",
+
+  amountCpu: "{cpu} CPU",
+  amountGpus: "GPU {gpus}개",
+  amountNoGpu: "GPU 없음",
+  shortfall_one: "요청: {asked}. 이 머신: {has}.",
+  shortfall_other: "요청: 노드 {count}대, 노드당 {asked}. 이 머신: {has}.",
+  shortfallOnCpu: "CPU로 실행합니다.",
+  shortfallLess: "이 머신에 있는 자원으로 실행합니다.",
+  shortfallRefused: "작업이 거부됩니다. 모든 노드의 합이 이 머신을 넘지 않도록 요청을 줄이십시오.",
 };

@@ -35,6 +35,8 @@ export const job: Texts<"job"> = {
   nextSuspended: "계속하려면 재개하십시오. 로그와 지표는 그대로 남아 있습니다.",
   nextComplete: "완료되었습니다. 결과를 확인하거나 수정하여 다시 실행하십시오.",
   nextFailed: "원인을 확인한 뒤 수정하여 복제하거나 재시작하십시오.",
+  nextTooLarge:
+    "이 머신보다 많은 자원을 요청했습니다. 요청을 줄여 복제하거나, 있는 자원으로 실행하도록 설정하십시오.",
   nextDeleting: "곧 사라집니다.",
 
   facts: "작업 정보",

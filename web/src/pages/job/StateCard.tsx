@@ -5,6 +5,7 @@ import { to } from "@/router/router";
 import { ButtonLink } from "@/ui/Button";
 import { CopyButton } from "@/ui/CopyButton";
 import { Card, Meter } from "@/ui/Layout";
+import { shortfallText } from "@/ui/shortfall";
 import { exitWords } from "./exitCodes";
 import styles from "./JobPage.module.css";
 import { Message } from "./logs/AnsiText";
@@ -21,7 +22,9 @@ interface StateProps {
 /** First of all: what the state is, why, and what to do now. */
 export function StateCard({ job, explanation, progress, isGone }: StateProps) {
   const t = useT();
+  const formats = useFormats();
   const causes = explanation?.causes ?? [];
+  const short = explanation?.shortfall;
   // The others say all that there is to say.
   const hasWords = job.phase !== "Complete" && job.phase !== "Suspended" && (job.reason || job.message);
   return (
@@ -39,6 +42,7 @@ export function StateCard({ job, explanation, progress, isGone }: StateProps) {
             <Message text={job.message} />
           </section>
         )}
+        {short && !short.is_refused && <p className={styles.reason}>{shortfallText(short, t, formats)}</p>}
         {causes.length > 0 && (
           <ul className={styles.causes}>
             {causes.slice(0, 4).map((each) => (
@@ -118,6 +122,7 @@ function NextSteps({ job, explanation }: { job: Job; explanation: Explanation | 
       {t("job.cloneChanged")}
     </ButtonLink>
   );
+  const isTooLarge = job.phase === "Failed" && job.reason === "TooLarge";
   const [words, steps] = {
     Queued: [t("job.nextQueued"), [events, nodes]],
     Pending: [t("job.nextPending"), [events, nodes]],
@@ -127,7 +132,9 @@ function NextSteps({ job, explanation }: { job: Job; explanation: Explanation | 
     Restarting: [t("job.nextRestarting"), [logs, events]],
     Suspended: [t("job.nextSuspended"), [logs, metrics]],
     Complete: [t("job.nextComplete"), [metrics, logs, clone]],
-    Failed: [t("job.nextFailed"), [logs, events, clone]],
+    Failed: isTooLarge
+      ? [t("job.nextTooLarge"), [clone, nodes]]
+      : [t("job.nextFailed"), [logs, events, clone]],
     Deleting: [t("job.nextDeleting"), []],
   }[job.phase] as [string, React.ReactNode[]];
   return (

@@ -11,6 +11,7 @@ import { Select } from "@/ui/Field";
 import { Icon } from "@/ui/Icon";
 import { Card, Loading } from "@/ui/Layout";
 import { ProblemList, ProblemNote } from "@/ui/ProblemList";
+import { shortfallText } from "@/ui/shortfall";
 import { UrlTabs } from "@/ui/Tabs";
 import { toYaml } from "@/yaml/yaml";
 import { type Fit, fitOf, podGroups, type Shortage } from "./fits";
@@ -34,7 +35,7 @@ export function PlanPanel({ plan, namespace, body }: PlanPanelProps) {
       <Problems plan={plan} />
       {plan.preview && plan.preview.objects.length > 0 && (
         <>
-          <Fits objects={plan.preview.objects} />
+          {!plan.preview.shortfall && <Fits objects={plan.preview.objects} />}
           <QuotaCard namespace={namespace} objects={plan.preview.objects} />
         </>
       )}
@@ -57,10 +58,19 @@ export function PlanPanel({ plan, namespace, body }: PlanPanelProps) {
 }
 
 export const PROBLEMS = "problems";
+/** The warnings that the preview also carries as numbers. */
+const TOO_LARGE = ["job-larger-than-machine", "job-refused-as-too-large"];
 
 function Problems({ plan }: { plan: Plan }) {
   const t = useT();
-  const { findings, problem, isWaiting } = plan;
+  const formats = useFormats();
+  const { problem, isWaiting } = plan;
+  const short = plan.preview?.shortfall;
+  const findings = plan.findings.map((each) =>
+    short && TOO_LARGE.includes(each.code)
+      ? { ...each, message: shortfallText(short, t, formats), remedy: "" }
+      : each,
+  );
   const errors = findings.filter((each) => each.severity !== "warning").length;
   const warnings = findings.length - errors;
   const words = isWaiting
