@@ -132,6 +132,7 @@ def test_a_login_is_remembered_and_forgotten(tmp_path: Path, astrago_program: As
         token = (tmp_path / "server" / "admin-token").read_bytes().strip()
         done = astrago_program("login", url, "--namespace", "team", stdin=token + b"\n")
         assert done.code == 0, done.err
+        assert "Jobs go to the namespace team." in done.out
         assert token.decode() not in done.all
         who = json.loads(astrago_program("whoami", "-o", "json").out)
         assert who["is_administrator"]
@@ -149,3 +150,43 @@ def test_a_login_is_remembered_and_forgotten(tmp_path: Path, astrago_program: As
     assert "no server answers at" in gone.err
     assert astrago_program("login", "--forget").out == "Forgotten.\n"
     assert astrago_program("list").code == 0
+
+
+@pytest.mark.usefixtures("data")
+def test_the_first_run_after_a_login_has_a_namespace_or_says_how_to_get_one(
+    tmp_path: Path, astrago_program: Astrago
+) -> None:
+    with a_server(tmp_path / "server", ASTRAGO_AUTH="tokens") as url:
+        token = (tmp_path / "server" / "admin-token").read_bytes().strip()
+        done = astrago_program("login", url, stdin=token + b"\n")
+        assert "astrago tenants create NAME" in done.out
+        file = script(tmp_path, "print('hello')")
+        refused = astrago_program("run", file, "--detach", *SMALL)
+        assert refused.code == 1
+        assert "astrago tenants create NAME" in refused.err
+        assert "admin has none yet" in refused.err
+        assert "tenants create NAME" in astrago_program("whoami").out
+        missing = astrago_program("run", file, "--detach", "--namespace", "team-b", *SMALL)
+        assert "astrago tenants create team-b" in missing.err
+        assert astrago_program("tenants", "create", "team-a").code == 0
+        ran = astrago_program("run", file, "--detach", *SMALL)
+        assert ran.code == 0, ran.err
+        assert astrago_program("tenants", "create", "team-b").code == 0
+        several = astrago_program("run", file, "--detach", *SMALL)
+        assert "admin can use team-a, team-b" in several.err
+        assert "--namespace" in several.err
+        portal = astrago_program(
+            *("tokens", "create", "--backend", "portal", "--namespaces", "team-*,user-1")
+        )
+        assert portal.out.startswith("astrago_"), portal.all
+        who = astrago_program("whoami", ASTRAGO_TOKEN=portal.out.strip())
+        assert "backend for team-*, user-1" in who.out
+        for wrong in (
+            ["create", "--backend", "portal"],
+            ["create", "--namespaces", "x"],
+            ["list", "--backend", "portal"],
+            ["revoke"],
+        ):
+            assert astrago_program("tokens", *wrong).code == 2
+        assert astrago_program("tokens", "revoke", "--backend", "portal").code == 0
+        assert astrago_program("whoami", ASTRAGO_TOKEN=portal.out.strip()).code == 1

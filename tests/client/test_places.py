@@ -59,3 +59,35 @@ def test_the_namespace_is_the_only_one_or_ones_own() -> None:
     assert places.namespace_of(whoami(auth="off", name="anybody")) == "kim"
     with pytest.raises(InvalidRequest, match="a, b"):
         places.namespace_of(whoami("a", "b"))
+
+
+def test_what_the_server_says_is_the_default_comes_first() -> None:
+    who = {"name": "root", "authentication": "tokens", "roles": {}, "default_namespace": "team"}
+    assert places.namespace_of(who) == "team"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (
+            {"is_administrator": True, "engine": "kubernetes"},
+            "astrago tenants create NAME, or use one",
+        ),
+        ({"is_administrator": True, "engine": "local"}, "astrago tenants create NAME."),
+        ({"is_administrator": True, "namespaces": ["a", "b"]}, "root can use a, b"),
+        ({"backend": ["user-*"]}, "backend for user-"),
+        ({}, "Ask an administrator for one: astrago tenants add NAMESPACE root"),
+        (
+            {"authentication": "off", "engine": "kubernetes", "is_administrator": True},
+            "--namespace NAME",
+        ),
+    ],
+)
+def test_somebody_without_a_namespace_is_told_how_to_get_one(
+    fields: dict[str, object], said: str
+) -> None:
+    who = {"name": "root", "authentication": "tokens", "roles": {}, **fields}
+    with pytest.raises(InvalidRequest) as error:
+        places.namespace_of(who)
+    (problem,) = error.value.problems
+    assert said in f"{problem.message} {problem.remedy}"

@@ -25,6 +25,8 @@ from astrago_trainer.doctor.cluster_checks import check_cluster
 from astrago_trainer.doctor.cluster_facts import Trouble
 from astrago_trainer.doctor.findings import State
 from astrago_trainer.doctor.rights import EVERYWHERE, IN_TENANTS, Right, rights_of
+from astrago_trainer.install.manifests import NAMESPACE, Installation, installation_objects
+from astrago_trainer.install.server_state import ServerState
 
 FORBIDDEN = Trouble(403, 'nodes is forbidden: User "me" cannot list')
 MISSING = Trouble(404, "not found")
@@ -177,7 +179,46 @@ def test_nothing_installed_is_a_warning_since_the_server_may_run_outside():
     findings = {each.subject: each for each in check_cluster(a_cluster(installed=found))}
     for subject in ("roles", "policies", "server"):
         assert findings[subject].state is State.WARNING
-        assert findings[subject].mend == ("astrago install --apply",)
+        (command,) = findings[subject].mend
+        assert command.startswith("astrago install --apply --image REGISTRY/astrago-trainer:")
+
+
+def test_what_blocks_an_installed_server_is_named_by_itself():
+    said = "no persistent volumes available for this claim and no storage class is set"
+    about = {"kind": "PersistentVolumeClaim", "name": "astrago-data"}
+    event = {"reason": "FailedBinding", "message": said, "involvedObject": about}
+    claim = {"spec": {}, "status": {"phase": "Pending"}}
+    deployment = {**installed()["Deployment", "astrago"], "status": {}}
+    state = ServerState(NAMESPACE, deployment, (), claim, (event,))
+    found = {each.subject: each for each in check_cluster(a_cluster(state=state))}
+    assert (found["claim"].state, said in found["claim"].text) == (State.WRONG, True)
+    assert any("--storage-class NAME" in each for each in found["claim"].mend)
+
+    waiting = {"reason": "ImagePullBackOff", "message": "not found"}
+    pod = {
+        "metadata": {"name": "x"},
+        "status": {"containerStatuses": [{"state": {"waiting": waiting}}]},
+    }
+    found = {
+        each.subject: each
+        for each in check_cluster(a_cluster(state=ServerState(NAMESPACE, deployment, (pod,))))
+    }
+    assert found["image"].state is State.WRONG
+    assert "astrago-trainer" in found["image"].text
+    assert any("--image REGISTRY" in each for each in found["image"].mend)
+
+
+def test_policies_are_compared_with_the_rule_that_the_server_was_installed_with():
+    settings = {"ASTRAGO_NAMESPACES": "user-*"}
+    objects = installation_objects(Installation(settings=settings))
+    there = {(each["kind"], each["metadata"]["name"]): each for each in objects}
+    there["Deployment", "astrago"]["status"] = {"availableReplicas": 1}
+    found = {each.subject: each for each in check_cluster(a_cluster(installed=there))}
+    assert found["policies"].state is State.OK
+    policy = there["ValidatingAdmissionPolicy", "astrago-server-writes"]
+    policy["spec"]["validations"][0]["expression"] = "true"
+    found = {each.subject: each for each in check_cluster(a_cluster(installed=there))}
+    assert found["policies"].state is State.WARNING
 
 
 def test_another_namespace_is_in_the_commands():

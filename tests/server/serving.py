@@ -93,9 +93,16 @@ def a_request(**fields: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def a_site(
-    data: Path, engine: Engine | None = None, *, clock: Clock | None = None, **settings: Any
+    data: Path,
+    engine: Engine | None = None,
+    *,
+    clock: Clock | None = None,
+    on_cluster: bool = False,
+    **settings: Any,
 ) -> AsyncIterator[Site]:
-    made = ServerSettings(data=data, **settings)
+    """`on_cluster`: with the settings of a server on a cluster; the engine itself is in memory."""
+    name = "kubernetes" if on_cluster else "local"
+    made = ServerSettings(data=data, engine=name, **settings)
     fake = engine or FakeEngine(data=data / "fake")
     async with asyncio.timeout(PATIENCE), opened(made, fake, clock=clock) as context:
         transport = httpx.ASGITransport(make_app(context), raise_app_exceptions=True)

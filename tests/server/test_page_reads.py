@@ -46,8 +46,13 @@ def test_users_come_with_their_roles_for_administrators(tmp_path):
             root = bearer((await site.service.access.create_token(BOSS, "root")).secret)
             found = (await site.client.get("/api/v1/users", headers=root)).json()["items"]
             assert found[1:] == [
-                {"name": "ann", "is_administrator": False, "roles": {"team": "viewer"}},
-                {"name": "root", "is_administrator": True, "roles": {}},
+                {
+                    "name": "ann",
+                    "is_administrator": False,
+                    "roles": {"team": "viewer"},
+                    "backend": [],
+                },
+                {"name": "root", "is_administrator": True, "roles": {}, "backend": []},
             ]
             tenants = (await site.client.get("/api/v1/tenants", headers=root)).json()
             assert tenants["quota"] == {}  # on a cluster alone

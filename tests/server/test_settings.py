@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from astrago_trainer.engines.kubernetes import credentials
+from astrago_trainer.server import cluster
 from astrago_trainer.server.cluster import opened_cluster, read_tenants
 from astrago_trainer.server.notifying import read_notifications
 from astrago_trainer.server.settings import BadSettings, ServerSettings, read_settings
@@ -32,7 +34,10 @@ def test_the_command_line_comes_before_the_environment():
         ({"PORT": "70000"}, "65535"),
         ({"AUTH": "none"}, "off, tokens"),
         ({"ENGINE": "docker"}, "local, kubernetes"),
-        ({"ENGINE": "kubernetes"}, "ASTRAGO_AUTH=tokens"),
+        ({"ENGINE": "kubernetes", "HOST": "0.0.0.0"}, "with your rights. Set ASTRAGO_AUTH=tokens"),
+        ({"NAMESPACES": "user-*,Bad Name"}, "ASTRAGO_NAMESPACES must be names .* 'Bad Name'"),
+        ({"NAMESPACES": "kube-system"}, "own namespaces"),
+        ({"NAMESPACE_SELECTOR": "team in (ml)"}, "team=ml,astrago; found 'team in"),
         ({"TRAINER": "2.0"}, "auto, 2.1, 2.2, 2.3"),
         ({"OIDC_ISSUER": "https://id.example"}, "ASTRAGO_AUTH=tokens"),
         ({"OIDC_ISSUER": "https://id.example", "AUTH": "tokens"}, "OIDC_AUDIENCE"),
@@ -61,6 +66,80 @@ def test_a_cluster_that_is_not_there_is_told_at_the_start(tmp_path, monkeypatch)
             raise AssertionError
 
     with pytest.raises(BadSettings, match="Set KUBECONFIG"):
+        asyncio.run(start())
+
+
+@pytest.mark.parametrize(
+    ("may_list", "context_namespace", "listed", "watched"),
+    [
+        (True, "", "", None),
+        (True, "team-a", "user-*", None),
+        (False, "team-a", "", ["team-a"]),
+        (False, "team-a", "x,user-*,y", ["x", "y"]),
+    ],
+)
+def test_without_tokens_a_persons_rights_are_used_as_far_as_they_reach(
+    tmp_path, monkeypatch, may_list, context_namespace, listed, watched
+):
+    found = own_rights(tmp_path, monkeypatch, may_list, context_namespace, listed)
+    rights, namespaces = asyncio.run(found)
+    assert (rights.user, rights.context) == ("kim", "dev")
+    assert rights.namespace == (context_namespace or "default")
+    assert namespaces == watched
+
+
+def test_an_account_that_sees_no_namespace_is_told_what_to_name(tmp_path, monkeypatch):
+    with pytest.raises(BadSettings, match="ASTRAGO_NAMESPACES=team-a"):
+        asyncio.run(own_rights(tmp_path, monkeypatch, False, "", "user-*"))
+
+
+def own_rights(tmp_path, monkeypatch, may_list, context_namespace, listed):
+    async def who(_client):
+        return "kim"
+
+    async def may(*_question):
+        return may_list
+
+    monkeypatch.setattr(cluster, "who_am_i", who)
+    monkeypatch.setattr(cluster, "may_i", may)
+    access = credentials.Access(
+        "http://127.0.0.1:1",
+        None,
+        credentials.Auth(),
+        {},
+        context="dev",
+        namespace=context_namespace,
+    )
+    settings = ServerSettings(data=tmp_path, engine="kubernetes", namespaces=listed)
+    return cluster._own_rights(settings, access)
+
+
+def test_a_cluster_without_tokens_is_fine_on_loopback():
+    found = read_settings({"ASTRAGO_DATA": "/x", "ASTRAGO_ENGINE": "kubernetes"})
+    assert (found.is_local_only, found.has_auth, found.namespace_rule.is_open) == (
+        True,
+        False,
+        True,
+    )
+
+
+def test_in_a_pod_a_server_without_tokens_does_not_start(tmp_path, monkeypatch):
+    """There the rights are the server's own, in all tenants' namespaces."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    monkeypatch.setattr(credentials, "ACCOUNT", tmp_path)
+    access = credentials.Access(
+        "https://10.0.0.1", None, credentials.Auth(), {}, is_in_cluster=True
+    )
+    monkeypatch.setattr(credentials, "in_cluster_access", lambda: access)
+    settings = ServerSettings(data=tmp_path, engine="kubernetes")
+
+    async def start():
+        async with opened_cluster(settings):
+            raise AssertionError
+
+    with pytest.raises(BadSettings, match="Set ASTRAGO_AUTH=tokens"):
         asyncio.run(start())
 
 

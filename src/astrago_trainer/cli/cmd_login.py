@@ -6,6 +6,11 @@ import argparse
 import os
 import sys
 
+TYPE_CHECKING = False  # as in main.py
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
 _EPILOG = """\
   astrago login https://astrago.example.org   asks for the token
   astrago login URL < token.txt               reads it
@@ -48,8 +53,27 @@ def execute(options: argparse.Namespace) -> int:
     from astrago_trainer.cli.terminal import clean
 
     print(f"You are {clean(found['name'])} at {session.url}.")
+    print(clean(_where(found, options.namespace)))
     print(f"Written to {path}; astrago login --forget takes it back.", file=sys.stderr)
     return 0
+
+
+def _where(whoami: Mapping[str, Any], chosen: str | None) -> str:
+    """Where jobs go from now on, or how to get a namespace."""
+    from astrago_trainer.client.places import namespace_hint, namespace_of
+    from astrago_trainer.core.errors import InvalidRequest
+
+    names = whoami.get("namespaces") or []
+    try:
+        place = chosen or os.environ.get("ASTRAGO_NAMESPACE") or namespace_of(whoami)
+    except InvalidRequest:
+        found, remedy = namespace_hint(whoami)
+        return f"Your namespace {found} {remedy}"
+    others = [each for each in names if each != place]
+    more = (
+        f" You can also use {', '.join(others[:10])}{', …' * (len(others) > 10)}." if others else ""
+    )
+    return f"Jobs go to the namespace {place}.{more}"
 
 
 def _ask() -> str:

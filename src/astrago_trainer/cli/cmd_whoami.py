@@ -6,6 +6,10 @@ import argparse
 
 from astrago_trainer.cli.doors import add_options, add_output, open_door
 
+TYPE_CHECKING = False  # as in main.py
+if TYPE_CHECKING:
+    from astrago_trainer.cli.doors import Door
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     add_output(parser)
@@ -20,14 +24,19 @@ def execute(options: argparse.Namespace) -> int:
 
     with closing(open_door(options)) as door:
         found = door.whoami()
-        where, namespace = door.where, door.namespace
+        where, namespace = door.where, _namespace(door)
     if is_for_programs(options.output):
         show_value(found, options.output)
         return 0
     from astrago_trainer.cli.terminal import clean
     from astrago_trainer.cli.words import facts
 
-    roles = ", ".join(f"{role} of {name}" for name, role in sorted(found["roles"].items()))
+    backend = ", ".join(found.get("backend") or ())
+    roles = (
+        f"backend for {backend}"
+        if backend
+        else ", ".join(f"{role} of {name}" for name, role in sorted(found["roles"].items()))
+    )
     is_open = found["authentication"] == "off"
     show_lines(
         facts(
@@ -43,3 +52,14 @@ def execute(options: argparse.Namespace) -> int:
         )
     )
     return 0
+
+
+def _namespace(door: Door) -> str:
+    """Where jobs go; of somebody without one, how to get it."""
+    from astrago_trainer.core.errors import InvalidRequest
+
+    try:
+        return door.namespace
+    except InvalidRequest as error:
+        (problem,) = error.problems
+        return f"{problem.message} {problem.remedy}"

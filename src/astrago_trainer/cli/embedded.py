@@ -103,6 +103,9 @@ class Embedded:
             "name": self._actor.name,
             "is_administrator": True,
             "roles": {},
+            "backend": [],
+            "namespaces": self._service.access.usable_by(self._actor),
+            "default_namespace": self.namespace,
             "authentication": "off",
             "engine": self._service.engine.name,
             "abilities": sorted(self._service.engine.abilities),
@@ -239,6 +242,13 @@ class Embedded:
             raise InvalidRequest(problems)
         made = self._run(self._service.access.create_user(self._actor, name))
         return {"name": made.name, "is_administrator": made.is_administrator}
+
+    def set_backend(self, name: str, namespaces: Sequence[str]) -> Json:
+        made = self._run(self._service.access.set_backend(self._actor, name, namespaces))
+        return {"name": made.name, "namespaces": list(made.backend)}
+
+    def remove_backend(self, name: str) -> None:
+        self._run(self._service.access.remove_backend(self._actor, name))
 
     def members(self, namespace: str) -> list[Json]:
         found = self._translated(lambda: self._service.access.members(namespace))

@@ -10,8 +10,11 @@ from astrago_trainer.cli.terminal import Terminal, clean
 from astrago_trainer.cli.words import folded, next_commands
 
 if TYPE_CHECKING:
+    import argparse
+
     from astrago_trainer.install.applying import Applied
     from astrago_trainer.install.prerequisites import Operators
+    from astrago_trainer.install.server_state import Blocker
 
 _COLOURS = {"created": "green", "changed": "yellow", "unchanged": "dim", "refused": "red"}
 _DIFF_COLOURS = {"+": "green", "-": "red"}
@@ -41,15 +44,35 @@ def summary(done: Sequence[Applied], *, is_dry: bool) -> str:
     return f"{len(done)} objects: {told}{'; nothing was written' if is_dry else ''}."
 
 
+def blocker_lines(
+    blockers: Sequence[Blocker], options: argparse.Namespace, terminal: Terminal
+) -> Iterator[str]:
+    """Why the server does not answer, and what to do."""
+    where = f"kubectl -n {options.namespace}"
+    if not blockers:
+        yield f"The server does not answer after {options.wait:g} s, and the cluster does not say why."
+        yield f"  {terminal.paint(f'{where} describe pods', 'bold')}"
+        return
+    yield "The server does not answer:"
+    for each in blockers:
+        label = terminal.paint(f"{each.subject:<9}", "red")
+        first, *rest = folded(clean(each.text), terminal, indent=11)
+        yield f"{label}  {first}"
+        yield from (f"{'':11}{line}" for line in rest)
+        yield from (f"{'':11}| {clean(line)}" for line in each.lines)
+        yield from (f"{'':11}→ {terminal.paint(clean(fix), 'bold')}" for fix in each.fixes)
+
+
 def next_steps(namespace: str, terminal: Terminal) -> list[str]:
     where = f"kubectl -n {namespace}"
     return next_commands(
         [
-            (f"{where} rollout status deployment/astrago", "wait until it answers"),
-            (f"{where} exec deployment/astrago -- cat /data/admin-token", "the first token"),
-            (f"{where} port-forward service/astrago 8000:80", "reach it from here"),
+            (f"{where} port-forward service/astrago 8000:80 &", "reach it from here"),
+            (f"{where} exec deployment/astrago -- cat /data/admin-token", "the admin token"),
             ("astrago login http://127.0.0.1:8000", "use it"),
-            ("astrago doctor --engine kubernetes", "look whether all is well"),
+            ("astrago tenants create team-a", "a namespace for jobs"),
+            ("astrago run train.py --namespace team-a", "the first job"),
+            ("astrago doctor --engine kubernetes", "check the installation"),
         ],
         terminal,
     )

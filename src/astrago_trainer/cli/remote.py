@@ -134,6 +134,12 @@ class Remote:
     def create_user(self, name: str) -> Json:
         return self._call(calls.create_user(name))
 
+    def set_backend(self, name: str, namespaces: Sequence[str]) -> Json:
+        return self._call(calls.set_backend(name, namespaces))
+
+    def remove_backend(self, name: str) -> None:
+        self._session.call(calls.remove_backend(name))
+
     def members(self, namespace: str) -> list[Json]:
         return self._items(calls.members(namespace))
 

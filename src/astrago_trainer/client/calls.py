@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -123,6 +123,18 @@ def tenants() -> Call:
 
 def create_tenant(namespace: str, title: str) -> Call:
     return Call("POST", "/api/v1/tenants", {"namespace": namespace, "title": title})
+
+
+def set_backend(name: str, namespaces: Sequence[str]) -> Call:
+    return Call("PUT", _backend(name), {"namespaces": list(namespaces)})
+
+
+def remove_backend(name: str) -> Call:
+    return Call("DELETE", _backend(name))
+
+
+def _backend(name: str) -> str:
+    return f"/api/v1/backends/{quote(name, safe='')}"
 
 
 def create_user(name: str) -> Call:

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from astrago_trainer.core.errors import InvalidRequest, Problem, Unreadable
 
+_MOST_SHOWN = 10
+
 
 class Place(NamedTuple):
     """A server, and what is meant there when nothing is said."""
@@ -51,20 +53,46 @@ def configured_place(
 
 
 def namespace_of(whoami: Mapping[str, Any]) -> str:
-    """The namespace that somebody means who names none; raises InvalidRequest where there are several."""
+    """The namespace of somebody who names none; raises InvalidRequest, with what to do, where that is not clear."""
+    if named := whoami.get("default_namespace"):
+        return str(named)
     roles = sorted(whoami["roles"])
     if len(roles) == 1:
         return str(roles[0])
-    own = own_namespace(None if whoami["authentication"] == "off" else str(whoami["name"]))
-    if not roles or own in roles:
+    is_open = whoami["authentication"] == "off"
+    own = own_namespace(None if is_open else str(whoami["name"]))
+    if own in roles or (is_open and whoami.get("engine") != "kubernetes"):
         return own
-    problem = Problem(
-        "namespace",
-        "FieldValueRequired",
-        f"must be named: {whoami['name']} has {', '.join(roles)}.",
-        "Say which one, or set ASTRAGO_NAMESPACE.",
+    found, remedy = namespace_hint(whoami)
+    raise InvalidRequest([Problem("namespace", "FieldValueRequired", found, remedy)])
+
+
+def namespace_hint(whoami: Mapping[str, Any]) -> tuple[str, str]:
+    """Which namespaces somebody can choose from, and how that is done or how to get one."""
+    names = [str(each) for each in whoami.get("namespaces") or sorted(whoami["roles"])]
+    user = whoami["name"]
+    if names:
+        shown = ", ".join(names[:_MOST_SHOWN]) + (", …" if len(names) > _MOST_SHOWN else "")
+        return (
+            f"must be named: {user} can use {shown}.",
+            "Name one with --namespace, or set ASTRAGO_NAMESPACE.",
+        )
+    if patterns := whoami.get("backend"):
+        return (
+            f"must be named: {user} is a backend for {', '.join(patterns)}.",
+            "Name one with --namespace, or set ASTRAGO_NAMESPACE.",
+        )
+    if whoami.get("is_administrator"):
+        on_cluster = whoami.get("engine") == "kubernetes"
+        existing = ", or use one that the cluster has: --namespace NAME" if on_cluster else ""
+        return (
+            f"must be named: {user} has none yet.",
+            f"Make one: astrago tenants create NAME{existing}.",
+        )
+    return (
+        f"must be named: {user} has none yet.",
+        f"Ask an administrator for one: astrago tenants add NAMESPACE {user}.",
     )
-    raise InvalidRequest([problem])
 
 
 def user_name() -> str:

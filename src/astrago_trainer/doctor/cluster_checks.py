@@ -13,6 +13,7 @@ from astrago_trainer.doctor.cluster_facts import ClusterFacts, Trouble
 from astrago_trainer.doctor.findings import Finding, counted, listed, ok, shortened, warning, wrong
 from astrago_trainer.doctor.operator_checks import has_ready, unread, without_trainer
 from astrago_trainer.install.differences import first_difference
+from astrago_trainer.install.preflight import class_names, default_classes
 
 Json = Mapping[str, Any]
 
@@ -31,7 +32,6 @@ _ENFORCERS = (
     "weave-net",
 )
 """DaemonSets and containers of network plug-ins that hold pods to network policies."""
-_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _DEVICES = ("gpu", "/mig-", "tpu", "gaudi", "neuron", "Ascend")
 """Parts of the names that device plug-ins give to what trains."""
 
@@ -55,6 +55,7 @@ def check_cluster(facts: ClusterFacts) -> list[Finding]:
         tenancy_checks.check_roles(facts),
         tenancy_checks.check_policies(facts),
         tenancy_checks.check_server(facts),
+        *tenancy_checks.check_blockers(facts),
         tenancy_checks.check_tenants(facts),
     ]
 
@@ -197,12 +198,7 @@ def check_storage(facts: ClusterFacts) -> Finding:
     if isinstance(facts.storage_classes, Trouble):
         return unread("storage", facts.storage_classes)
     classes = facts.storage_classes["items"]
-    names = [each["metadata"]["name"] for each in classes]
-    defaults = [
-        each["metadata"]["name"]
-        for each in classes
-        if (each["metadata"].get("annotations") or {}).get(_DEFAULT_CLASS) == "true"
-    ]
+    names, defaults = class_names(classes), default_classes(classes)
     if not names:
         return warning(
             "storage",

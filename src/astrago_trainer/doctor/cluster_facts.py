@@ -23,6 +23,7 @@ from astrago_trainer.engines.kubernetes.dialect import find_dialect
 from astrago_trainer.engines.kubernetes.resources import TENANT
 from astrago_trainer.install.cluster import InstallClient, name_of
 from astrago_trainer.install.manifests import ACCOUNT, shipped_objects
+from astrago_trainer.install.server_state import ServerState, read_server
 
 Json = Mapping[str, Any]
 
@@ -91,6 +92,8 @@ class ClusterFacts:
     tenants: Answer
     accounts: Mapping[str, Answer] = field(default_factory=dict)
     """Tenant's namespace -> its default service account."""
+    state: ServerState | None = None
+    """Of the installed server; None where it may not be read."""
     unbound: Sequence[str] = ()
     """Tenants' namespaces in which the installed server's account has no role."""
 
@@ -161,8 +164,16 @@ async def read_cluster(client: InstallClient, server: str, namespace: str) -> Cl
         accounts={
             each: await read(f"/api/v1/namespaces/{each}/serviceaccounts/default") for each in names
         },
+        state=await _server_state(client, namespace),
         unbound=unbound,
     )
+
+
+async def _server_state(client: InstallClient, namespace: str) -> ServerState | None:
+    try:
+        return await read_server(client, namespace)
+    except (EngineRejected, EngineUnavailable):
+        return None
 
 
 def webhook_services(webhooks: Answer) -> list[tuple[str, str]]:

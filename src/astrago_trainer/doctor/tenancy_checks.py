@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from astrago_trainer import __version__
@@ -10,8 +11,10 @@ from astrago_trainer.doctor.cluster_facts import ClusterFacts, Trouble
 from astrago_trainer.doctor.findings import Finding, counted, listed, ok, shortened, warning, wrong
 from astrago_trainer.doctor.operator_checks import unread
 from astrago_trainer.doctor.rights import IN_TENANTS
+from astrago_trainer.install.adoption_policy import allow_adoption, rule_of
 from astrago_trainer.install.differences import first_difference
 from astrago_trainer.install.manifests import ACCOUNT, NAMESPACE, shipped_objects
+from astrago_trainer.install.server_state import find_blockers
 
 Json = Mapping[str, Any]
 
@@ -76,6 +79,16 @@ def check_server(facts: ClusterFacts) -> Finding:
     return ok("server", f"{facts.namespace}/astrago runs {image}")
 
 
+def check_blockers(facts: ClusterFacts) -> list[Finding]:
+    """What keeps the installed server from running: its claim, its image, its quota, its own end."""
+    if facts.state is None:
+        return []
+    return [
+        wrong(each.subject, "; ".join((each.text, *each.lines[-3:])), *each.fixes)
+        for each in find_blockers(facts.state)
+    ]
+
+
 def check_tenants(facts: ClusterFacts) -> Finding:
     """Their namespaces enforce Pod Security, and their pods get no token of the cluster."""
     if isinstance(facts.tenants, Trouble):
@@ -123,18 +136,33 @@ def check_tenants(facts: ClusterFacts) -> Finding:
 
 
 def install_command(facts: ClusterFacts, verb: str = "--apply") -> str:
+    """For a first installation with an image: none is published."""
     where = "" if facts.namespace == NAMESPACE else f" --namespace {facts.namespace}"
-    return f"astrago install {verb}{where}"
+    found = facts.installed.get(("Deployment", "astrago"), Trouble(404, ""))
+    is_first = isinstance(found, Trouble) and found.is_missing
+    image = f" --image REGISTRY/astrago-trainer:{__version__}" if is_first else ""
+    return f"astrago install {verb}{image}{where}"
 
 
 def name_of(found: Json) -> str:
     return str(found["metadata"]["name"])
 
 
+def _settings(facts: ClusterFacts) -> dict[str, str]:
+    """Variables of the installed server."""
+    found = facts.installed.get(("Deployment", "astrago"), Trouble(404, ""))
+    if isinstance(found, Trouble):
+        return {}
+    variables = found["spec"]["template"]["spec"]["containers"][0].get("env") or ()
+    return {each["name"]: str(each.get("value", "")) for each in variables}
+
+
 def _as_shipped(facts: ClusterFacts, subject: str, kinds: tuple[str, ...], meaning: str) -> Finding:
     """Whether everything of these kinds is there, and as this release has it."""
     missing, changed = [], []
     shipped = [each for each in shipped_objects(facts.namespace) if each["kind"] in kinds]
+    with suppress(ValueError):  # somebody has set a selector that no server starts with
+        allow_adoption(shipped, rule_of(_settings(facts)))
     for each in shipped:
         title = f"{each['kind']} {name_of(each)}"
         found = facts.installed.get((each["kind"], name_of(each)), Trouble(404, ""))

@@ -328,6 +328,17 @@ class HasRuntimes(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class FoundNamespace:
+    """A namespace that is there."""
+
+    labels: Mapping[str, str]
+    is_tenants: bool = False
+    """It was made for a tenant of this platform, or handed over to it."""
+    is_leaving: bool = False
+    """It is being removed."""
+
+
 @runtime_checkable
 class MakesNamespaces(Protocol):
     """An engine with the ability `namespaces`."""
@@ -336,6 +347,17 @@ class MakesNamespaces(Protocol):
         """Makes sure that the tenant's namespace is there with all a tenant needs; the same call twice is fine.
 
         Raises EngineRejected for one that exists and is somebody else's.
+        """
+        ...
+
+    async def find_namespace(self, namespace: str) -> FoundNamespace | None:
+        """One that exists, of any owner; raises EngineRejected where this engine cannot run jobs in it."""
+        ...
+
+    async def adopt_namespace(self, namespace: str) -> None:
+        """Makes sure that jobs can run in a namespace that somebody else made; nothing else in it changes.
+
+        Raises EngineRejected, with what to do, where the cluster does not allow it.
         """
         ...
 

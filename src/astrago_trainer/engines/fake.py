@@ -19,6 +19,7 @@ from astrago_trainer.engines.base import (
     EngineRejected,
     EngineUnavailable,
     Event,
+    FoundNamespace,
     Handle,
     Node,
     Observation,
@@ -58,6 +59,10 @@ class FakeEngine:
     """That were made, in their order."""
     taken: frozenset[str] = frozenset()
     """Namespaces that are somebody else's."""
+    existing: dict[str, FoundNamespace] = field(default_factory=dict)
+    """Namespaces that others made, by name."""
+    adopted: list[str] = field(default_factory=list)
+    """Of these, the ones in which jobs can run, in the order of the calls."""
     _jobs: dict[Handle, tuple[Effective, Observation]] = field(default_factory=dict)
     _listeners: set[asyncio.Queue[Handle]] = field(default_factory=set)
 
@@ -100,6 +105,18 @@ class FakeEngine:
             if namespace in self.taken:
                 raise EngineRejected(f"the namespace {namespace} is somebody else's")
             self.namespaces.append(namespace)
+
+    async def find_namespace(self, namespace: str) -> FoundNamespace | None:
+        async with _Call(self, "find_namespace", Handle(namespace, "", "")):
+            if namespace in self.namespaces:
+                return FoundNamespace({}, is_tenants=True)
+            return self.existing.get(namespace)
+
+    async def adopt_namespace(self, namespace: str) -> None:
+        async with _Call(self, "adopt_namespace", Handle(namespace, "", "")):
+            if namespace in self.taken:
+                raise EngineRejected(f"the namespace {namespace} is somebody else's")
+            self.adopted.append(namespace)
 
     def logs(self, handle: Handle) -> Path:
         return self.data / handle.namespace / f"{handle.name}-{handle.uid}"

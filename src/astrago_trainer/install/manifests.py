@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from astrago_trainer import __version__
 from astrago_trainer.core.errors import InvalidRequest, Problem
 from astrago_trainer.core.names import check_namespace
+from astrago_trainer.core.namespace_rules import check_patterns, parse_selector, split_patterns
 from astrago_trainer.core.quantity import Quantity, QuantityError
+from astrago_trainer.install.adoption_policy import allow_adoption, rule_of
 from astrago_trainer.manifests import parse_documents
 
 if TYPE_CHECKING:
@@ -55,6 +57,14 @@ def check_installation(wanted: Installation) -> None:
     if wanted.storage != "none" and not _is_size(wanted.storage):
         message = f"must be a size such as {STORAGE}, or none; found {wanted.storage!r}."
         problems.append(Problem("--storage", "FieldValueInvalid", message))
+    problems += check_patterns(
+        split_patterns(wanted.settings.get("ASTRAGO_NAMESPACES", "")), path="ASTRAGO_NAMESPACES"
+    )
+    try:
+        parse_selector(wanted.settings.get("ASTRAGO_NAMESPACE_SELECTOR", ""))
+    except ValueError as error:
+        message = f"must be labels with commas between; found {str(error)[:80]!r}."
+        problems.append(Problem("ASTRAGO_NAMESPACE_SELECTOR", "FieldValueInvalid", message))
     for name in wanted.settings:
         if not _VARIABLE.fullmatch(name):
             message = f"must be NAME=VALUE with the name of a variable; found {name!r}."
@@ -74,6 +84,7 @@ def installation_objects(wanted: Installation) -> list[Json]:
             _set_storage(each, wanted)
         if each["kind"] == "Deployment":
             _set_server(each, wanted)
+    allow_adoption(objects, rule_of(wanted.settings))
     return objects
 
 

@@ -21,7 +21,7 @@ from astrago_trainer.engines.base import Engine
 from astrago_trainer.logs.follow import LogHub
 from astrago_trainer.server import openapi, page, rules
 from astrago_trainer.server.collecting import Collector
-from astrago_trainer.server.context import Context
+from astrago_trainer.server.context import Context, OwnRights
 from astrago_trainer.server.edge import App, Edge
 from astrago_trainer.server.gate import Gate, Loopback, Tokens
 from astrago_trainer.server.memory import give_back
@@ -72,8 +72,8 @@ async def opened(
     `address` is where it listens, for jobs on this machine.
     """
     async with AsyncExitStack() as stack:
-        runs, platform = (
-            (engine, None)
+        runs, platform, rights = (
+            (engine, None, None)
             if engine is not None
             else await stack.enter_async_context(_engine(settings))
         )
@@ -103,7 +103,7 @@ async def opened(
             ("memory", give_back()),
         ):
             stack.push_async_callback(_end, asyncio.create_task(work, name=name))
-        yield Context(settings, service, _gate(settings, service), hub, watch, collector)
+        yield Context(settings, service, _gate(settings, service), hub, watch, collector, rights)
 
 
 def make_app(context: Context, page_folder: Path = page.BUILT) -> App:
@@ -186,12 +186,14 @@ async def _answer_validation(request: Request, error: Exception) -> Response:
 
 
 @asynccontextmanager
-async def _engine(settings: ServerSettings) -> AsyncIterator[tuple[Engine, Platform | None]]:
-    """The engine, and the platform where that follows from what the engine finds."""
+async def _engine(
+    settings: ServerSettings,
+) -> AsyncIterator[tuple[Engine, Platform | None, OwnRights | None]]:
+    """The engine; the platform and the rights of a person where they follow from what the engine finds."""
     if settings.engine == "fake":
         from astrago_trainer.engines.fake import FakeEngine
 
-        yield FakeEngine(data=settings.data / "fake"), None
+        yield FakeEngine(data=settings.data / "fake"), None, None
         return
     if settings.engine == "kubernetes":
         from astrago_trainer.server.cluster import opened_cluster
@@ -206,7 +208,7 @@ async def _engine(settings: ServerSettings) -> AsyncIterator[tuple[Engine, Platf
     if settings.warm and engine.pool is not None:
         await engine.pool.warm_up(engine.images.default)
     try:
-        yield engine, None
+        yield engine, None, None
     finally:
         if engine.pool is not None:
             await engine.pool.close()

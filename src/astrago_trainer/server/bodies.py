@@ -54,8 +54,14 @@ def job_spec(body: Any, caller: Identity, namespace: str) -> JobSpec:
     if isinstance(body, Mapping):
         body = {"user": caller.name, "namespace": namespace, **body}
     spec = parse_job_spec(body)
-    check_user(spec.user, caller, "user")
+    check_owner(spec.user, caller, namespace, "user")
     return spec
+
+
+def check_owner(user: str, caller: Identity, namespace: str, field: str) -> None:
+    """Raises unless the caller may submit jobs of this user in this namespace: one's own, or as a backend there."""
+    if not caller.acts_for_others_in(namespace):
+        check_user(user, caller, field)
 
 
 def check_user(user: str, caller: Identity, field: str) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,12 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from astrago_trainer.catalogue import default_platform
 from astrago_trainer.core.platform import Platform
 from astrago_trainer.engines.base import EngineError
-from astrago_trainer.engines.kubernetes.credentials import find_access
+from astrago_trainer.engines.kubernetes.client import Client
+from astrago_trainer.engines.kubernetes.credentials import Access, find_access
 from astrago_trainer.engines.kubernetes.engine import KubernetesEngine
+from astrago_trainer.engines.kubernetes.namespaces import may_i, who_am_i
 from astrago_trainer.engines.kubernetes.tenants import PodSecurity, TenantPolicy
+from astrago_trainer.server.context import OwnRights
 from astrago_trainer.server.settings import BadSettings, ServerSettings
 
 
@@ -51,18 +55,59 @@ class Tenants(BaseModel):
 @asynccontextmanager
 async def opened_cluster(
     settings: ServerSettings,
-) -> AsyncIterator[tuple[KubernetesEngine, Platform]]:
-    """The engine, and the platform in the dialect of its Trainer; raises BadSettings when there is no such cluster."""
+) -> AsyncIterator[tuple[KubernetesEngine, Platform, OwnRights | None]]:
+    """The engine, the platform in the dialect of its Trainer, and whose rights are used without authentication.
+
+    Raises BadSettings when there is no such cluster, or it must not be used like this.
+    """
     policy = read_tenants(settings.tenants).policy()
     try:
         access = find_access(context=settings.kube_context or None)
     except EngineError as error:
         raise BadSettings(f"ASTRAGO_ENGINE=kubernetes: {error}.") from error
-    engine = KubernetesEngine(settings.data, access=access, tenants=policy)
+    rights, namespaces = None, None
+    if not settings.has_auth:
+        rights, namespaces = await _own_rights(settings, access)
+        policy = replace(policy, roles=())  # a person's rights are given by others
+    engine = KubernetesEngine(settings.data, access=access, namespaces=namespaces, tenants=policy)
     try:
-        yield engine, default_platform(await _release(settings, engine))  # type: ignore[arg-type]
+        platform = default_platform(await _release(settings, engine))  # type: ignore[arg-type]
+        yield engine, platform, rights
     finally:
         await engine.close()
+
+
+async def _own_rights(
+    settings: ServerSettings, access: Access
+) -> tuple[OwnRights, list[str] | None]:
+    """Whose rights are used, and the namespaces that can be watched with them; None for all."""
+    if access.is_in_cluster:
+        raise BadSettings(
+            "inside a cluster the server has the rights of its own account in all tenants' namespaces: without "
+            "authentication every program that reaches it would have them. Set ASTRAGO_AUTH=tokens."
+        )
+    client = Client(access)
+    try:
+        user = await who_am_i(client)
+        is_everywhere = await may_i(
+            client, "list", "trainer.kubeflow.org", "trainjobs"
+        ) and await may_i(client, "list", "", "pods")
+    except EngineError as error:
+        raise BadSettings(f"ASTRAGO_ENGINE=kubernetes: {error}.") from error
+    finally:
+        await client.close()
+    rights = OwnRights(user, access.context, access.namespace or "default")
+    if is_everywhere:
+        return rights, None
+    named = [each for each in settings.namespace_rule.patterns if "*" not in each]
+    watched = named or [access.namespace] * bool(access.namespace)
+    if not watched:
+        raise BadSettings(
+            f"{user} may not list TrainJobs and pods of all namespaces. Name those that you use: "
+            "ASTRAGO_NAMESPACES=team-a, "
+            "or kubectl config set-context --current --namespace=team-a."
+        )
+    return rights, watched
 
 
 async def _release(settings: ServerSettings, engine: KubernetesEngine) -> str:

@@ -46,6 +46,17 @@ class Allowance:
         self._times.append(now)
 
 
+@dataclass(frozen=True, slots=True)
+class OwnRights:
+    """Whose rights on a cluster a server without authentication uses: a person's, out of a kubeconfig."""
+
+    user: str
+    """As the cluster knows the person."""
+    context: str
+    namespace: str
+    """Of the context, where kubectl works when none is named."""
+
+
 @dataclass
 class Context:
     """Opened by `app.opened`, closed by it."""
@@ -56,6 +67,8 @@ class Context:
     hub: LogHub
     watch: JobWatch
     collector: Collector
+    rights: OwnRights | None = None
+    """Set for a server on a cluster without authentication."""
     counters: Counters = field(default_factory=Counters)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is told to stop: streams end."""

@@ -113,8 +113,11 @@ class Tokens:
         user = await self._issuer.user_of(token) if self._issuer is not None else None
         if user is None:
             return None
+        known = self._access.find(user)
+        if known is not None and known.backend:
+            return None  # a backend comes with a token of ours; the issuer's user of this name is somebody else
         # Somebody whom the issuer knows and nobody has let in yet: may sign up, and nothing else.
-        return self._access.find(user) or Identity(user)
+        return known or Identity(user)
 
 
 def _is_same(origin: str, host: str) -> bool:

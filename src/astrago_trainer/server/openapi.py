@@ -28,6 +28,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     schemas.TokenRequest,
     schemas.TenantRequest,
     schemas.MemberRequest,
+    schemas.BackendRequest,
     schemas.UserRequest,
     schemas.ProblemBody,
     schemas.FirstProblem,

@@ -43,10 +43,13 @@ class Rule:
     """`-` may stand for all namespaces, for administrators of the installation."""
     takes_job: bool = False
     """The running job itself may, for itself."""
+    takes_backend: bool = True
+    """A backend may; what a backend is and may do is decided by people."""
 
 
 _ANYBODY = Rule(Where.ANYBODY)
 _SIGNED_IN = Rule(Where.SIGNED_IN)
+_PERSON = Rule(Where.SIGNED_IN, takes_backend=False)
 _READ = Rule(Where.NAMESPACE, Role.VIEWER)
 _READ_ALL = Rule(Where.NAMESPACE, Role.VIEWER, takes_all=True)
 _CHANGE = Rule(Where.NAMESPACE, Role.MEMBER)
@@ -56,6 +59,7 @@ _ADMIN = Rule(Where.INSTALLATION)
 JOBS = "/api/v1/namespaces/{namespace}/jobs"
 JOB = JOBS + "/{name}"
 MEMBERS = "/api/v1/tenants/{namespace}/members"
+BACKEND = "/api/v1/backends/{user}"
 STATUS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs/{name}/status"
 
 RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
@@ -101,9 +105,9 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("GET", "/api/v1/sign-in"): _ANYBODY,
         # Whether somebody may sign up is a setting, and who comes in that way is nobody yet.
         ("POST", "/api/v1/signup"): _ANYBODY,
-        ("GET", "/api/v1/tokens"): _SIGNED_IN,
-        ("POST", "/api/v1/tokens"): _SIGNED_IN,
-        ("DELETE", "/api/v1/tokens/{id}"): _SIGNED_IN,
+        ("GET", "/api/v1/tokens"): _PERSON,
+        ("POST", "/api/v1/tokens"): _PERSON,
+        ("DELETE", "/api/v1/tokens/{id}"): _PERSON,
         ("GET", "/api/v1/tenants"): _SIGNED_IN,
         ("POST", "/api/v1/tenants"): _ADMIN,
         ("GET", MEMBERS): _GOVERN,
@@ -111,6 +115,8 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("DELETE", MEMBERS + "/{user}"): _GOVERN,
         ("GET", "/api/v1/users"): _ADMIN,
         ("POST", "/api/v1/users"): _ADMIN,
+        ("PUT", BACKEND): _ADMIN,
+        ("DELETE", BACKEND): _ADMIN,
         # Of one namespace for its administrators, of everything for those of the installation.
         ("GET", "/api/v1/audit"): Rule(Where.REQUEST, Role.ADMINISTRATOR),
     }
@@ -127,6 +133,8 @@ def check(rule: Rule, identity: Identity | None, namespace: str | None, job: str
         if rule.takes_job and identity.job == (namespace, job):
             return
         raise forbidden("this token is a running job's: it reports the progress of that job alone.")
+    if identity.backend and not rule.takes_backend:
+        raise forbidden("this is a backend's token: an administrator manages tokens for it.")
     if rule.where is Where.INSTALLATION and not identity.is_administrator:
         raise forbidden("this is for administrators of the installation.")
     if rule.where is Where.NAMESPACE:
@@ -140,10 +148,10 @@ def enter(role: Role, identity: Identity, namespace: str, job: str | None = None
     """The same for a namespace that only the handler knows."""
     if identity.may(role, namespace):
         return
-    if identity.may(Role.VIEWER, namespace):
+    if (held := identity.role_in(namespace)) is not None:
         raise forbidden(
             f"this needs the role {role.value} in the namespace {namespace!r}; "
-            f"{identity.name!r} is {identity.roles[namespace].value} there."
+            f"{identity.name!r} is {held.value} there."
         )
     raise no_such(namespace, job)
 

@@ -13,7 +13,7 @@ import uvicorn
 
 from astrago_trainer.engines.base import Engine
 from astrago_trainer.server.app import make_app, opened
-from astrago_trainer.server.context import Context
+from astrago_trainer.server.context import Context, OwnRights
 from astrago_trainer.server.protocol import bounded_by
 from astrago_trainer.server.settings import BadSettings, ServerSettings, open_file_limit
 
@@ -24,15 +24,17 @@ NEW_OBJECTS = 20_000
 """After which the youngest are looked at; a few MB at most."""
 
 
-def run_server(
-    settings: ServerSettings, *, on_ready: Callable[[str], None] = lambda _: None
-) -> None:
+OnReady = Callable[[str, OwnRights | None], None]
+"""Is called with the address, and whose rights on the cluster everybody uses who reaches it."""
+
+
+def run_server(settings: ServerSettings, *, on_ready: OnReady = lambda *_: None) -> None:
     """Until SIGTERM or SIGINT. Raises BadSettings and StoreError, which say what to do."""
     import uvloop
 
-    def ready(address: str) -> None:
+    def ready(address: str, rights: OwnRights | None) -> None:
         calm_collector()
-        on_ready(address)
+        on_ready(address, rights)
 
     open_file_limit(settings.max_connections)
     uvloop.run(serve(settings, on_ready=ready))
@@ -53,9 +55,9 @@ async def serve(
     settings: ServerSettings,
     *,
     engine: Engine | None = None,
-    on_ready: Callable[[str], None] = lambda _: None,
+    on_ready: OnReady = lambda *_: None,
 ) -> None:
-    """`on_ready` is told the address when requests are answered."""
+    """`on_ready` is called when requests are answered."""
     listener = listen(settings)
     with contextlib.closing(listener):
         address = _address(listener)
@@ -71,7 +73,7 @@ async def serve(
                 timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 timeout_graceful_shutdown=DRAIN_SECONDS,
             )
-            server = Server(config, context, lambda: on_ready(address))
+            server = Server(config, context, lambda: on_ready(address, context.rights))
             await server.serve(sockets=[listener])
 
 

@@ -745,6 +745,9 @@ class WhoAmI(BaseModel):
         name="user123",
         is_administrator=False,
         roles={"user-123": "administrator"},
+        backend=[],
+        namespaces=["user-123"],
+        default_namespace="user-123",
         authentication="tokens",
         engine="local",
         abilities=["suspend"],
@@ -755,6 +758,12 @@ class WhoAmI(BaseModel):
     name: str
     is_administrator: bool
     roles: dict[str, str]
+    backend: list[str]
+    """Of a backend: names and patterns of the namespaces in which it acts for any user."""
+    namespaces: list[str]
+    """Tenants' namespaces in which the caller may run jobs, by name; at most 100."""
+    default_namespace: str | None
+    """Where jobs go when no namespace is named; null: it must be named."""
     authentication: Literal["off", "tokens", "tokens and oidc"]
     engine: str
     abilities: list[str]
@@ -834,18 +843,28 @@ class TokenList(BaseModel):
 
 class TenantBody(BaseModel):
     model_config = _example(
-        namespace="team-a", title="Team A", created_at="2026-11-15T12:00:00.000Z"
+        namespace="team-a",
+        title="Team A",
+        created_at="2026-11-15T12:00:00.000Z",
+        is_adopted=False,
     )
 
     namespace: str
     title: str
     created_at: Time
+    is_adopted: bool
+    """Whether the cluster had the namespace before; what it holds is its owner's."""
 
 
 class TenantList(BaseModel):
     model_config = _example(
         items=[
-            {"namespace": "team-a", "title": "Team A", "created_at": "2026-11-15T12:00:00.000Z"}
+            {
+                "namespace": "team-a",
+                "title": "Team A",
+                "created_at": "2026-11-15T12:00:00.000Z",
+                "is_adopted": False,
+            }
         ],
         quota={"requests.cpu": "64", "requests.nvidia.com/gpu": "8"},
     )
@@ -876,10 +895,21 @@ class UserBody(BaseModel):
 
 class UserWithRoles(UserBody):
     model_config = _example(
-        name="user123", is_administrator=False, roles={"user-123": "administrator"}
+        name="user123", is_administrator=False, roles={"user-123": "administrator"}, backend=[]
     )
 
     roles: dict[str, str]
+    backend: list[str]
+    """Of a backend: names and patterns of the namespaces in which it acts for any user."""
+
+
+class BackendBody(BaseModel):
+    """A user that acts for others."""
+
+    model_config = _example(name="portal", namespaces=["user-*"])
+
+    name: str
+    namespaces: list[str]
 
 
 class UserList(BaseModel):
@@ -969,6 +999,15 @@ class MemberRequest(Model):
 
     role: Literal["viewer", "member", "administrator"] = Field(
         description="What the user may do there."
+    )
+
+
+class BackendRequest(Model):
+    """`PUT /api/v1/backends/{user}`."""
+
+    namespaces: tuple[Text, ...] = Field(
+        description="Where it acts for any user: names of namespaces, and patterns.",
+        examples=[["user-*", "team-a"]],
     )
 
 

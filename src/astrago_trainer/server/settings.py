@@ -11,6 +11,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from astrago_trainer.core.errors import AstragoError
+from astrago_trainer.core.namespace_rules import (
+    NamespaceRule,
+    check_patterns,
+    parse_selector,
+    split_patterns,
+)
 from astrago_trainer.core.platform import TRAINER_VERSIONS
 
 PREFIX = "ASTRAGO_"
@@ -40,8 +46,12 @@ class ServerSettings:
     """Release of the cluster's Kubeflow Trainer: 2.1, 2.2, 2.3, or auto: read off its schema at the start."""
     tenants: Path | None = None
     """A JSON file that says what a tenant's namespace holds; see docs/server.md."""
+    namespaces: str = ""
+    """Namespaces of the cluster that may be adopted: names and patterns, as `user-*,team-a`."""
+    namespace_selector: str = ""
+    """The same by labels, as `team=ml,astrago`. With neither: all but reserved ones."""
     auth: str = "off"
-    """off (loopback and local engine only), or tokens: bearer tokens, and OIDC where an issuer is named."""
+    """off (loopback only), or tokens: bearer tokens, and OIDC where an issuer is named."""
     oidc_issuer: str = ""
     """URL of an OpenID Connect issuer whose tokens are accepted beside our own."""
     oidc_audience: str = ""
@@ -87,6 +97,13 @@ class ServerSettings:
     def has_auth(self) -> bool:
         return self.auth != "off"
 
+    @property
+    def namespace_rule(self) -> NamespaceRule:
+        """Which namespaces of the cluster may be adopted."""
+        return NamespaceRule(
+            split_patterns(self.namespaces), parse_selector(self.namespace_selector)
+        )
+
 
 def read_settings(environment: Mapping[str, str], **given: Any) -> ServerSettings:
     """`given` (the command line) before the environment before the defaults; raises BadSettings."""
@@ -112,17 +129,14 @@ def check_settings(settings: ServerSettings) -> None:
         raise BadSettings(
             f"{PREFIX}ENGINE is {settings.engine!r}; this version runs jobs with: local, kubernetes."
         )
-    if settings.engine == "kubernetes" and not settings.has_auth:
-        raise BadSettings(
-            f"on a cluster this server acts for all tenants, with rights in their namespaces: without authentication "
-            f"every program of this machine would have these rights. Set {PREFIX}AUTH=tokens."
-        )
+    _check_rule(settings)
     if not 0 <= settings.port <= 65535:
         raise BadSettings(f"the port must be a number from 0 to 65535, not {settings.port}.")
     if settings.auth == "off" and not settings.is_local_only:
         raise BadSettings(
-            f"without authentication the server listens on this machine alone, not on {settings.host}: whoever "
-            f"reaches it runs code here. Set {PREFIX}AUTH=tokens, or leave out --host."
+            f"without authentication the server listens on this machine alone, not on {settings.host}: anybody who "
+            f"reaches it runs code {'with your rights' if settings.engine == 'kubernetes' else 'here'}. "
+            f"Set {PREFIX}AUTH=tokens, or leave out --host."
         )
     if settings.job_url and not _is_address(settings.job_url):
         raise BadSettings(
@@ -138,6 +152,19 @@ def check_settings(settings: ServerSettings) -> None:
         raise BadSettings(
             f"{PREFIX}OIDC_ISSUER must be an https URL (http on loopback alone): its keys decide who comes in."
         )
+
+
+def _check_rule(settings: ServerSettings) -> None:
+    problems = check_patterns(split_patterns(settings.namespaces), path=f"{PREFIX}NAMESPACES")
+    if problems:
+        raise BadSettings("; ".join(f"{each.path} {each.message}" for each in problems))
+    try:
+        parse_selector(settings.namespace_selector)
+    except ValueError as error:
+        raise BadSettings(
+            f"{PREFIX}NAMESPACE_SELECTOR must be labels with commas between, as team=ml,astrago; "
+            f"found {str(error)[:80]!r}."
+        ) from None
 
 
 def is_loopback(host: str) -> bool:

@@ -79,7 +79,7 @@ class _Streamed(StreamingResponse):
 
 
 def _rights(identity: Identity) -> tuple[object, ...]:
-    return identity.name, identity.roles, identity.is_administrator, identity.job
+    return identity.name, identity.roles, identity.is_administrator, identity.backend, identity.job
 
 
 async def living(

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from astrago_trainer.core.errors import InvalidRequest
-from astrago_trainer.core.names import check_namespace, tenant_namespace
+from astrago_trainer.core.errors import InvalidRequest, Problem
+from astrago_trainer.core.names import check_namespace, check_user_id, tenant_namespace
+from astrago_trainer.core.namespace_rules import check_patterns, split_patterns
 from astrago_trainer.service.clock import Clock
 from astrago_trainer.service.errors import Conflict, NotFound
 from astrago_trainer.service.identity import Identity, Role
@@ -43,6 +44,7 @@ class Access:
         self._known = rows.Access([], [], [], [], -1)
         self._by_hash: Mapping[str, rows.Token] = {}
         self._identities: Mapping[str, Identity] = {}
+        self._namespaces: frozenset[str] = frozenset()
 
     async def load(self, stamp: int | None = None) -> None:
         """Reads all of it, unless what is known is of this stamp."""
@@ -53,9 +55,15 @@ class Access:
         for member in known.members:
             roles.setdefault(member.user, {})[member.namespace] = Role(member.role)
         self._identities = {
-            user.name: Identity(user.name, roles.get(user.name, {}), user.is_administrator)
+            user.name: Identity(
+                user.name,
+                roles.get(user.name, {}),
+                user.is_administrator,
+                split_patterns(user.backend),
+            )
             for user in known.users
         }
+        self._namespaces = frozenset(each.namespace for each in known.tenants)
         self._by_hash = {token.hash: token for token in known.tokens if token.revoked_at is None}
 
     def verify(self, secret: str) -> Identity | None:
@@ -77,6 +85,13 @@ class Access:
     def tenants(self) -> list[rows.Tenant]:
         return sorted(self._known.tenants)
 
+    def has_tenant(self, namespace: str) -> bool:
+        return namespace in self._namespaces
+
+    def usable_by(self, identity: Identity) -> list[str]:
+        """Tenants' namespaces in which somebody may run jobs."""
+        return sorted(each for each in self._namespaces if identity.may(Role.MEMBER, each))
+
     def members(self, namespace: str) -> list[rows.Member]:
         self._tenant(namespace)
         return sorted(each for each in self._known.members if each.namespace == namespace)
@@ -87,9 +102,9 @@ class Access:
 
     def check_free(self, namespace: str, user: str | None = None) -> None:
         """Raises Conflict when one of them is there."""
-        if user is not None and (user in self._identities or self._has_tenant(namespace)):
+        if user is not None and (user in self._identities or self.has_tenant(namespace)):
             raise Conflict(_taken(user, namespace))
-        if self._has_tenant(namespace):
+        if self.has_tenant(namespace):
             raise Conflict(f"the tenant {namespace!r} is there already.")
 
     async def sign_up(self, actor: Identity, user: str, title: str = "") -> Identity:
@@ -115,13 +130,46 @@ class Access:
         await self._write(change, f"the user {user!r} is there already")
         return self._identities[user]
 
-    async def create_tenant(self, actor: Identity, namespace: str, title: str = "") -> rows.Tenant:
+    async def set_backend(self, actor: Identity, user: str, namespaces: Sequence[str]) -> Identity:
+        """A user that acts for others in these namespaces; made if it is new, changed if it is one already.
+
+        Raises Conflict for a person: who has a role somewhere, or administers the installation.
+        """
+        problems = check_user_id(user) + check_patterns(namespaces, path="namespaces")
+        if not namespaces:
+            message = "must name at least one namespace or pattern."
+            problems.append(Problem("namespaces", "FieldValueRequired", message, "Name user-*."))
+        if problems:
+            raise InvalidRequest(problems)
+        known = self._identities.get(user)
+        if known is not None and not known.backend:
+            raise Conflict(
+                f"{user!r} is a user already, and no backend. Take another name: a backend is no person."
+            )
+        patterns = ",".join(namespaces)
+        before = next((each for each in self._known.users if each.name == user), None)
+        row = rows.User(user, False, before.created_at if before else self._clock.time(), patterns)
+        audit = self._audit(actor, "", "backend.set", user, patterns)
+        await self._write(rows.AccessChange(audit, put=(row,)), "")
+        return self._identities[user]
+
+    async def remove_backend(self, actor: Identity, user: str) -> None:
+        """Takes away the backend and its tokens; its jobs stay."""
+        known = self._identities.get(user)
+        if known is None or not known.backend:
+            raise NotFound(f"there is no backend {user!r}.")
+        row = rows.User(user, False, 0.0)
+        audit = self._audit(actor, "", "backend.remove", user)
+        await self._write(rows.AccessChange(audit, remove=(row,)), f"the backend {user!r} is gone")
+
+    async def create_tenant(
+        self, actor: Identity, namespace: str, title: str = "", *, is_adopted: bool = False
+    ) -> rows.Tenant:
         if problems := check_namespace(namespace):
             raise InvalidRequest(problems)
-        row = rows.Tenant(namespace, title[:200], self._clock.time())
-        change = rows.AccessChange(
-            self._audit(actor, namespace, "tenant.create", namespace), new=(row,)
-        )
+        row = rows.Tenant(namespace, title[:200], self._clock.time(), is_adopted)
+        action = "tenant.adopt" if is_adopted else "tenant.create"
+        change = rows.AccessChange(self._audit(actor, namespace, action, namespace), new=(row,))
         await self._write(change, f"the tenant {namespace!r} is there already")
         return row
 
@@ -168,11 +216,8 @@ class Access:
             raise Conflict(f"{refusal}.")
         await self.load()
 
-    def _has_tenant(self, namespace: str) -> bool:
-        return any(each.namespace == namespace for each in self._known.tenants)
-
     def _tenant(self, namespace: str) -> None:
-        if not self._has_tenant(namespace):
+        if not self.has_tenant(namespace):
             raise NotFound(f"there is no tenant {namespace!r}.")
 
     def _user(self, user: str) -> None:

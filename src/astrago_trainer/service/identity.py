@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from astrago_trainer.core.namespace_rules import is_named
+
 
 class Role(StrEnum):
     """What somebody may do in a tenant; each may do all that the ones before it may."""
@@ -27,6 +29,8 @@ class Identity:
     """By namespace."""
     is_administrator: bool = False
     """Of the whole installation."""
+    backend: tuple[str, ...] = ()
+    """Names and patterns of the namespaces in which this one acts for others; empty: for itself alone."""
     job: tuple[str, str] | None = None
     """Namespace and name of the running job that this is: it may report its progress, and nothing else."""
     request_id: str = ""
@@ -40,8 +44,19 @@ class Identity:
         """Whether this one has at least that role there."""
         if self.is_administrator:
             return True
-        held = self.roles.get(namespace)
+        held = self.role_in(namespace)
         return held is not None and RANK[held] >= RANK[role]
+
+    def role_in(self, namespace: str) -> Role | None:
+        """The role in this namespace; None where it looks as if it did not exist."""
+        held = self.roles.get(namespace)
+        if held is None and self.backend and is_named(namespace, self.backend):
+            return Role.MEMBER
+        return held
+
+    def acts_for_others_in(self, namespace: str) -> bool:
+        """Whether this one may submit jobs there whose owner is somebody else."""
+        return self.is_administrator or is_named(namespace, self.backend)
 
 
 SYSTEM = Identity("astrago")

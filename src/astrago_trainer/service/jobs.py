@@ -312,6 +312,7 @@ class Jobs:
             action,
             job.name,
             job.uid,
+            detail="" if job.owner == actor.name else f"for {job.owner}",
             request_id=actor.request_id,
         )
 

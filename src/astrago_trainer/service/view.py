@@ -61,6 +61,7 @@ def tenant_to_view(tenant: Tenant) -> dict[str, Any]:
         "namespace": tenant.namespace,
         "title": tenant.title,
         "created_at": time_to_text(tenant.created_at),
+        "is_adopted": tenant.is_adopted,
     }
 
 

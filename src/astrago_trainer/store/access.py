@@ -16,12 +16,15 @@ class Tenant(NamedTuple):
     namespace: str
     title: str
     created_at: float
+    is_adopted: bool = False
 
 
 class User(NamedTuple):
     name: str
     is_administrator: bool
     created_at: float
+    backend: str = ""
+    """Names and patterns of namespaces, with commas between; empty for one that acts for itself alone."""
 
 
 class Member(NamedTuple):

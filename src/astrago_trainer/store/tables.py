@@ -20,6 +20,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
 metadata = MetaData(
@@ -206,6 +207,8 @@ tenants = Table(
     Column("namespace", String(63), primary_key=True),
     Column("title", String(200), nullable=False),
     Column("created_at", Double, nullable=False),
+    # It was in the cluster before, and holds what its owner has put there.
+    Column("is_adopted", Boolean, nullable=False, server_default=false()),
 )
 
 users = Table(
@@ -214,6 +217,8 @@ users = Table(
     Column("name", String(253), primary_key=True),
     Column("is_administrator", Boolean, nullable=False),
     Column("created_at", Double, nullable=False),
+    # Namespaces in which a backend acts for others: names and patterns with commas between; empty for people.
+    Column("backend", Text, nullable=False, server_default=""),
 )
 
 members = Table(

@@ -30,7 +30,7 @@ from cluster.server_image import USER, server_image
 from tests.cluster.api import PATIENCE, Api, Space
 
 from astrago_trainer.client import TrainerClient
-from astrago_trainer.install.manifests import NAMESPACE
+from astrago_trainer.install.manifests import IMAGE, NAMESPACE
 from astrago_trainer.manifests import parse_documents
 
 Json = dict[str, Any]
@@ -91,7 +91,12 @@ def astrago(*arguments: str, **variables: str) -> subprocess.CompletedProcess[st
     )
 
 
-OPTIONS = ("--storage-class", "", "--set", "ASTRAGO_SIGNUP=open")
+ADOPTED = "test-adopt-"
+"""Begins the names of namespaces that this installation may adopt."""
+OPTIONS = (
+    *("--image", IMAGE, "--storage-class", ""),
+    *("--set", "ASTRAGO_SIGNUP=open", "--set", f"ASTRAGO_NAMESPACES={ADOPTED}*"),
+)
 
 
 @pytest.fixture(scope="session")
@@ -106,8 +111,7 @@ def installed(kubectl: Kubectl, version: str) -> Iterator[Installed]:
         done = astrago("install", "--apply", *OPTIONS)
         found.output = done.stdout
         assert done.returncode == 0, done.stdout + done.stderr
-        wait = ("rollout", "status", "deployment/astrago", f"--timeout={PATIENCE:.0f}s")
-        kubectl("-n", NAMESPACE, *wait)
+        assert f"The server answers in the namespace {NAMESPACE}." in done.stdout
         address = kubectl(
             "-n", NAMESPACE, "get", "service/astrago", "-o", "jsonpath={.spec.clusterIP}"
         )
@@ -117,7 +121,7 @@ def installed(kubectl: Kubectl, version: str) -> Iterator[Installed]:
     finally:
         for namespace in found.namespaces:
             kubectl("delete", "namespace", namespace, "--ignore-not-found")
-        kubectl("delete", "--ignore-not-found", "-f", "-", stdin=_made(found.output))
+        kubectl("delete", "--ignore-not-found", "-f", "-", stdin=made_by(found.output))
         kubectl("delete", "persistentvolume", volume["metadata"]["name"], "--ignore-not-found")
         shutil.rmtree(folder, ignore_errors=True)
         with suppress(OSError):  # another run has one there
@@ -164,7 +168,7 @@ def a_kubeconfig(path: Path, token: str) -> Path:
     return path
 
 
-def _made(output: str) -> str:
+def made_by(output: str) -> str:
     """What the installation has made; what was there before, such as runtimes, stays."""
     objects = parse_documents(astrago("install", *OPTIONS).stdout.encode(), "-")
     lines = output.splitlines()

@@ -94,7 +94,7 @@ def test_a_second_installation_changes_nothing(installed: Installed):
     done = astrago("install", "--apply", *OPTIONS)
     assert done.returncode == 0, done.stdout + done.stderr
     objects = parse_documents(astrago("install", *OPTIONS).stdout.encode(), "-")
-    told = [line for line in done.stdout.splitlines()[1:-1] if not line.startswith("unchanged  ")]
+    told = [line for line in done.stdout.splitlines()[1:-2] if not line.startswith("unchanged  ")]
     assert told == []
     assert f"{len(objects)} objects: {len(objects)} unchanged." in done.stdout
     again = astrago("install", "--diff", *OPTIONS)
@@ -103,7 +103,7 @@ def test_a_second_installation_changes_nothing(installed: Installed):
 
 
 def test_a_diff_shows_the_change_and_does_not_make_it(installed: Installed):
-    done = astrago("install", "--diff", "--storage-class", "", "--set", "ASTRAGO_SIGNUP=off")
+    done = astrago("install", "--diff", *OPTIONS, "--set", "ASTRAGO_SIGNUP=off")
     assert done.returncode == 0, done.stderr
     assert "changed    Deployment astrago" in done.stdout
     assert "-" in done.stdout

@@ -54,8 +54,9 @@ class Person:
         return Person(self.user, self.namespace, self.token, address, self.space)
 
     def ask(self, method: str, path: str, body: Json | None = None) -> httpx.Response:
+        headers = bearer(self.token) if self.token else {}
         return httpx.request(
-            method, f"{self.address}{path}", json=body, headers=bearer(self.token), timeout=PATIENCE
+            method, f"{self.address}{path}", json=body, headers=headers, timeout=PATIENCE
         )
 
     def first(self, method: str, path: str, body: Json | None = None, **query: Any) -> Json:

@@ -154,3 +154,13 @@ def test_without_a_configuration_it_is_said_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     with pytest.raises(EngineUnavailable, match="Set KUBECONFIG"):
         find_access()
+
+
+def test_whose_rights_a_kubeconfig_gives_is_known(tmp_path):
+    path = kubeconfig(tmp_path, {"token": "t"})
+    config = yaml.safe_load(path.read_text())
+    config["contexts"][0]["context"]["namespace"] = "team-a"
+    path.write_text(yaml.safe_dump(config))
+    access = kubeconfig_access(path)
+    assert (access.context, access.user, access.namespace) == ("c", "u", "team-a")
+    assert not access.is_in_cluster

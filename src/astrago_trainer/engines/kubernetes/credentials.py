@@ -172,6 +172,14 @@ class Access:
     tls: ssl.SSLContext | None
     auth: Auth
     headers: Mapping[str, str]
+    is_in_cluster: bool = False
+    """The account of our own pod, not a person's."""
+    context: str = ""
+    """Of the kubeconfig."""
+    user: str = ""
+    """As the kubeconfig names its entry; the cluster may know another name."""
+    namespace: str = ""
+    """Of the context: where kubectl works when none is named."""
 
 
 def find_access(kubeconfig: Path | None = None, context: str | None = None) -> Access:
@@ -191,7 +199,8 @@ def in_cluster_access(account: Path = ACCOUNT) -> Access:
     host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ["KUBERNETES_SERVICE_PORT"]
     host = f"[{host}]" if ":" in host else host
     tls = ssl.create_default_context(cafile=str(account / "ca.crt"))
-    return Access(f"https://{host}:{port}", tls, TokenFile(account / "token"), {})
+    token = TokenFile(account / "token")
+    return Access(f"https://{host}:{port}", tls, token, {}, is_in_cluster=True)
 
 
 def kubeconfig_access(path: Path, context: str | None = None) -> Access:
@@ -214,7 +223,15 @@ def kubeconfig_access(path: Path, context: str | None = None) -> Access:
     if tls is not None and (certificate := _content(user, "client-certificate", folder)):
         _load_certificate(tls, certificate, _content(user, "client-key", folder) or b"")
     impersonation = {"Impersonate-User": user["as"]} if "as" in user else {}
-    return Access(server.rstrip("/"), tls, _auth(user, cluster, folder, tls), impersonation)
+    return Access(
+        server.rstrip("/"),
+        tls,
+        _auth(user, cluster, folder, tls),
+        impersonation,
+        context=str(chosen),
+        user=str(where.get("user") or ""),
+        namespace=str(where.get("namespace") or ""),
+    )
 
 
 def _named(config: Json, kind: str, name: str) -> Json:

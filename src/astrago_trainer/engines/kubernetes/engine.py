@@ -18,7 +18,9 @@ from astrago_trainer.engines.base import (
     GONE,
     Ability,
     Effective,
+    EngineRejected,
     EngineUnavailable,
+    FoundNamespace,
     Handle,
     Node,
     Observation,
@@ -32,7 +34,11 @@ from astrago_trainer.engines.kubernetes.collecting import LogCollector
 from astrago_trainer.engines.kubernetes.credentials import Access, find_access
 from astrago_trainer.engines.kubernetes.dialect import find_dialect
 from astrago_trainer.engines.kubernetes.last_words import with_last_words
-from astrago_trainer.engines.kubernetes.namespaces import make_namespace
+from astrago_trainer.engines.kubernetes.namespaces import (
+    adopt_namespace,
+    find_namespace,
+    make_namespace,
+)
 from astrago_trainer.engines.kubernetes.nodes import nodes_now, room_words
 from astrago_trainer.engines.kubernetes.objects import (
     ClusterEvent,
@@ -220,6 +226,18 @@ class KubernetesEngine:
 
     async def make_namespace(self, namespace: str) -> None:
         await make_namespace(self._start(), namespace, self._tenants)
+
+    async def find_namespace(self, namespace: str) -> FoundNamespace | None:
+        if self._namespaces != [""] and namespace not in self._namespaces:
+            raise EngineRejected(
+                f"this server watches the namespaces {', '.join(self._namespaces)} alone, because its account may not "
+                f"watch all of them. Start it with "
+                f"ASTRAGO_NAMESPACES='{','.join((*self._namespaces, namespace))}' to use {namespace!r}"
+            )
+        return await find_namespace(self._start(), namespace)
+
+    async def adopt_namespace(self, namespace: str) -> None:
+        await adopt_namespace(self._start(), namespace, self._tenants)
 
     async def dialect(self) -> str:
         """The release of the Trainer whose fields are to be written."""

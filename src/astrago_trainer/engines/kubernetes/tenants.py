@@ -47,7 +47,7 @@ class TenantPolicy:
     has_internet: bool = True
     """Whether pods reach public addresses: data sets, packages, git."""
     roles: tuple[str, ...] = ("trainjob-backend-role", "astrago-job-runtimes")
-    """ClusterRoles that this server is given in the namespace, and nowhere else."""
+    """ClusterRoles that this server is given in the namespace, and nowhere else; none: it works with other rights."""
 
 
 def namespace_manifest(namespace: str, policy: TenantPolicy) -> Json:
@@ -61,13 +61,32 @@ DEFAULT_ACCOUNT: Json = {"automountServiceAccountToken": False}
 
 def tenant_manifests(policy: TenantPolicy, server: str) -> list[Json]:
     """All that is made inside, in this order; `server` is who this server is to the cluster."""
-    found = [*(_binding(role, server) for role in policy.roles), _network(policy)]
+    found = [*binding_manifests(policy, server), _network(policy)]
     if policy.quota:
         found.append(_object("v1", "ResourceQuota", NAME, spec={"hard": dict(policy.quota)}))
     if policy.limits:
         limits = [dict(each) for each in policy.limits]
         found.append(_object("v1", "LimitRange", NAME, spec={"limits": limits}))
     return found
+
+
+def binding_manifests(policy: TenantPolicy, server: str) -> list[Json]:
+    """The server's rights in the namespace."""
+    return [_binding(role, server) for role in policy.roles]
+
+
+def binding_commands(policy: TenantPolicy, server: str, namespace: str) -> list[str]:
+    """The same for a person to type."""
+    subject = _subject(server)
+    who = (
+        f"--serviceaccount={subject['namespace']}:{subject['name']}"
+        if subject["kind"] == "ServiceAccount"
+        else f"--user={server}"
+    )
+    return [
+        f"kubectl -n {namespace} create rolebinding {role} --clusterrole={role} {who}"
+        for role in policy.roles
+    ]
 
 
 def is_ours(found: Mapping[str, Any], namespace: str) -> bool:

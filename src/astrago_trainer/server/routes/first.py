@@ -12,11 +12,11 @@ from fastapi.responses import StreamingResponse
 from astrago_trainer.core.seeds import read_seed_body
 from astrago_trainer.logs.reader import LogFile
 from astrago_trainer.server import bodies, openapi, reads, rules, schemas
+from astrago_trainer.server.admission import admit
 from astrago_trainer.server.answers import acting, json_answer, said
 from astrago_trainer.server.context import Caller, Shared
 from astrago_trainer.server.log_answers import as_json_text
 from astrago_trainer.server.log_places import TRAINING_CONTAINER, find_places
-from astrago_trainer.server.routes.jobs import check_tenant
 from astrago_trainer.service.effective import handle_of
 from astrago_trainer.service.identity import Role
 
@@ -43,8 +43,8 @@ async def create(
     """
     spec, warnings = read_seed_body(await bodies.read_json(request))
     rules.enter(Role.MEMBER, caller, spec.namespace)
-    bodies.check_user(spec.user, caller, "user_id")
-    check_tenant(shared, spec.namespace)
+    bodies.check_owner(spec.user, caller, spec.namespace, "user_id")
+    await admit(shared, acting(caller, request), spec.namespace)
     record = await shared.service.submit(
         acting(caller, request), spec.namespace, spec, idempotency_key
     )

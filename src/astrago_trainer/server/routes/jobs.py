@@ -12,6 +12,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from astrago_trainer.core.errors import InvalidRequest, Problem
 from astrago_trainer.retelling import FORMS, Door, retell, spec_to_body
 from astrago_trainer.server import bodies, openapi, reads, rules, schemas
+from astrago_trainer.server.admission import admit
 from astrago_trainer.server.answers import acting, job_answer, json_answer, said
 from astrago_trainer.server.checkpoint_list import list_checkpoints
 from astrago_trainer.server.context import Caller, Context, Shared
@@ -58,8 +59,8 @@ async def submit(
     idempotency_key: Key = None,
 ) -> Response:
     """Accept a job."""
-    check_tenant(shared, namespace)
     spec = bodies.job_spec(await bodies.read_json(request), caller, namespace)
+    await admit(shared, acting(caller, request), namespace)
     original = None if cloned_from is None else await _original(shared, namespace, cloned_from)
     record = await shared.service.submit(
         acting(caller, request), namespace, spec, idempotency_key, original
@@ -204,7 +205,7 @@ async def clone(
     if not isinstance(changes, dict):
         raise InvalidRequest([Problem("", "FieldValueTypeInvalid", "must be an object.")])
     base = cloned(original)
-    if not caller.is_administrator:
+    if not caller.acts_for_others_in(namespace):
         base.pop("user", None)  # it becomes the caller's
     spec = bodies.job_spec({**base, **changes}, caller, namespace)
     record = await shared.service.submit(
@@ -372,14 +373,6 @@ async def manifest(
         )
     )
     return Response(f"{{{raw}}}".encode(), media_type="application/json")
-
-
-def check_tenant(shared: Context, namespace: str) -> None:
-    """With authentication, jobs run in namespaces that somebody has made; administrators may be mistaken too."""
-    if shared.settings.has_auth and all(
-        each.namespace != namespace for each in shared.service.access.tenants()
-    ):
-        raise rules.no_such(namespace, None)
 
 
 def _yaml(objects: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -10,16 +11,21 @@ from fastapi import APIRouter, Response
 
 from astrago_trainer import __version__, catalogue
 from astrago_trainer.core.errors import InvalidRequest
+from astrago_trainer.core.names import tenant_namespace
 from astrago_trainer.core.platform import FRAMEWORKS, Framework, Platform
 from astrago_trainer.core.spec.models import Resources
 from astrago_trainer.core.spec.presets import PRESETS
 from astrago_trainer.server import schemas
 from astrago_trainer.server.answers import json_answer, said
-from astrago_trainer.server.context import Caller, Shared
+from astrago_trainer.server.context import Caller, Context, Shared
 from astrago_trainer.server.node_view import node_to_view
 from astrago_trainer.service.errors import NotFound
+from astrago_trainer.service.identity import Identity
 
 router = APIRouter(prefix="/api/v1", tags=["what there is"])
+
+MOST_NAMESPACES = 100
+"""In an answer about oneself; `GET /tenants` has all."""
 
 
 @router.get("/runtimes", responses={200: said(schemas.Runtimes)}, operation_id="listRuntimes")
@@ -91,11 +97,15 @@ async def whoami(shared: Shared, caller: Caller) -> Response:
     """Who is calling, and what this server can do."""
     settings, engine = shared.settings, shared.service.engine
     how = "tokens and oidc" if settings.oidc_issuer else settings.auth
+    usable = shared.service.access.usable_by(caller)
     return json_answer(
         {
             "name": caller.name,
             "is_administrator": caller.is_administrator,
             "roles": dict(caller.roles),
+            "backend": list(caller.backend),
+            "namespaces": usable[:MOST_NAMESPACES],
+            "default_namespace": _default_namespace(shared, caller, usable),
             "authentication": how,
             "engine": engine.name,
             "abilities": sorted(engine.abilities),
@@ -103,6 +113,21 @@ async def whoami(shared: Shared, caller: Caller) -> Response:
             "sign_up": settings.signup,
         }
     )
+
+
+def _default_namespace(shared: Context, caller: Identity, usable: list[str]) -> str | None:
+    """Where jobs go when no namespace is named: one's own, the only one, or that of the kubeconfig."""
+    settings = shared.settings
+    if not settings.has_auth and settings.engine != "kubernetes":
+        return None  # each client has its own
+    if len(caller.roles) == 1:
+        return next(iter(caller.roles))
+    with suppress(InvalidRequest):  # a name that clusters reserve
+        if (own := tenant_namespace(caller.name)) in caller.roles:
+            return own
+    if shared.rights is not None and settings.namespace_rule.allows(shared.rights.namespace, {}):
+        return shared.rights.namespace
+    return usable[0] if len(usable) == 1 and not caller.roles else None
 
 
 def _preset(name: str, size: Resources) -> dict[str, Any]:

@@ -198,7 +198,12 @@ async def remove_member(
 async def users(shared: Shared) -> Response:
     """Everybody who was let in."""
     found = [
-        {"name": each.name, "is_administrator": each.is_administrator, "roles": dict(each.roles)}
+        {
+            "name": each.name,
+            "is_administrator": each.is_administrator,
+            "roles": dict(each.roles),
+            "backend": list(each.backend),
+        }
         for each in shared.service.access.users()
     ]
     return json_answer({"items": found})
@@ -220,6 +225,28 @@ async def create_user(request: Request, shared: Shared, caller: Caller) -> Respo
         acting(caller, request), body.name, is_administrator=body.is_administrator
     )
     return json_answer({"name": made.name, "is_administrator": made.is_administrator}, 201)
+
+
+@router.put(
+    "/backends/{user}",
+    responses={200: said(schemas.BackendBody, "As it is now.")},
+    openapi_extra=openapi.body("BackendRequest", {"namespaces": ["user-*"]}),
+    operation_id="setBackend",
+)
+async def set_backend(user: User, request: Request, shared: Shared, caller: Caller) -> Response:
+    """Create a backend, which acts for any user in these namespaces, or change them."""
+    body = await bodies.read_model(request, schemas.BackendRequest)
+    made = await shared.service.access.set_backend(acting(caller, request), user, body.namespaces)
+    return json_answer({"name": made.name, "namespaces": list(made.backend)})
+
+
+@router.delete(
+    "/backends/{user}", status_code=204, response_class=Response, operation_id="removeBackend"
+)
+async def remove_backend(user: User, request: Request, shared: Shared, caller: Caller) -> Response:
+    """Remove a backend and its tokens; the jobs that it submitted stay."""
+    await shared.service.access.remove_backend(acting(caller, request), user)
+    return Response(status_code=204)
 
 
 @router.get("/audit", responses={200: said(schemas.AuditPage)}, operation_id="listAudit")

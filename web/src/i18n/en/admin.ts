@@ -46,6 +46,7 @@ export const admin = {
   noUsersHelp: "With authentication off, everyone on this machine is an administrator.",
   noRoles: "none yet",
   ofAll: "Administrator of the installation",
+  backendFor: "Backend for {namespaces}",
   ofAllHelp: "Sees and changes everything, in every namespace.",
   tokensOf: "Tokens of {user}",
   myTokens: "Back to my own tokens",

@@ -50,6 +50,7 @@ export const admin: Texts<"admin"> = {
   noUsersHelp: "인증을 사용하지 않으면 이 컴퓨터의 모든 사용자가 관리자입니다.",
   noRoles: "아직 없음",
   ofAll: "전체 관리자",
+  backendFor: "{namespaces} 네임스페이스의 백엔드",
   ofAllHelp: "모든 네임스페이스의 모든 것을 보고 변경할 수 있습니다.",
   tokensOf: "{user}의 토큰",
   myTokens: "내 토큰으로 돌아가기",

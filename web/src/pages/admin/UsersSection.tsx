@@ -67,6 +67,7 @@ function Roles({ user }: { user: User }) {
   return (
     <ul className={styles.plain}>
       {user.is_administrator && <li>{t("admin.ofAll")}</li>}
+      {user.backend.length > 0 && <li>{t("admin.backendFor", { namespaces: user.backend.join(", ") })}</li>}
       {entries.map(([namespace, role]) => {
         const known = ROLES.find((each) => each === role);
         return (
@@ -78,7 +79,7 @@ function Roles({ user }: { user: User }) {
           </li>
         );
       })}
-      {!user.is_administrator && entries.length === 0 && (
+      {!user.is_administrator && entries.length === 0 && user.backend.length === 0 && (
         <li className={styles.quiet}>{t("admin.noRoles")}</li>
       )}
     </ul>

@@ -16,11 +16,11 @@ export async function startSample(namespace: string, key: string = newKey()): Pr
 
 export const LAST_NAMESPACE = "new.namespace";
 
-/** Where a new job of this person goes: what lists are about, else where the last one went, else their own. */
+/** Where a new job of this person goes: what lists are about, else where the last one went, else the server's default. */
 export function homeNamespace(who: WhoAmI, chosen: string): string {
   if (chosen && chosen !== ALL) return chosen;
   const own = Object.keys(who.roles).sort();
   const last = remembered(LAST_NAMESPACE) ?? "";
   if (last && (who.is_administrator || own.includes(last))) return last;
-  return own[0] ?? who.name.toLowerCase().replace(/[^a-z0-9]+/g, "-");
+  return who.default_namespace ?? own[0] ?? who.name.toLowerCase().replace(/[^a-z0-9]+/g, "-");
 }
