@@ -57,10 +57,8 @@ test-page: $(READY) ## types, lint and unit tests of the page in web/
 screenshots: $(READY) $(PAGE) ## pictures of every page in both languages, colours and widths into build/screenshots (VIEWS="jobs nodes")
 	@$(BIN)/python -m scripts.screenshots $(VIEWS)
 
-# The browser's driver keeps an event loop of its own running, so its tests have processes of their own.
-test: check test-page $(PAGE) ## everything: checks, the page, unit, property, golden, command line, and the merge against the controller's own code
-	@$(BIN)/pytest -q -n 3 --ignore=tests/cluster --ignore=tests/web
-	@$(BIN)/pytest -q -n 2 tests/web
+test: $(READY) $(PAGE) ## everything: checks, the page, unit, property, golden, command line, and the merge against the controller's own code
+	@$(BIN)/python -m scripts.test
 
 N ?= 20000
 fuzz-merge: $(READY) ## compare N generated pairs per Trainer version with the controller (N=20000)
@@ -121,8 +119,9 @@ manifests: $(READY) ## write the copies of scripts in manifests, the GPU samples
 schema: $(READY) ## read the field tables of Trainer 2.1, 2.2 and 2.3 anew (needs Go)
 	@$(BIN)/python -m tests.oracle.schema --write
 
-build: $(READY) $(PAGE) ## wheel and source archive into dist/
-	@$(UV) build --quiet --no-build-isolation --python .venv
+DIST ?= dist
+build: $(READY) $(PAGE) ## source archive, and the wheel made from it, into dist/
+	@$(UV) build --quiet --no-build-isolation --python .venv --out-dir $(DIST)
 
 clean: ## remove what the targets made inside the checkout
 	@rm -rf .venv dist build web/node_modules src/astrago_trainer/page .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,11 +1,14 @@
 """The catalogue against the CRDs of the Trainer releases, as `fieldValidation=Strict` would read it.
 
-The schemas are those inside the Trainer's Go modules, where these have been downloaded.
+The schemas are those inside the Trainer's Go modules, which Go downloads.
 """
 
-import os
+import json
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +35,21 @@ def schemas() -> dict[tuple[str, str], dict[str, Any]]:
     }
 
 
+@cache
+def _module(version: str) -> Path:
+    """The sources of a release, as Go keeps them; fetched where they are missing."""
+    go = shutil.which("go")
+    if go is None:
+        pytest.skip("there is no `go` to fetch the sources of Trainer with")
+    command = [go, "mod", "download", "-json", f"github.com/kubeflow/trainer/v2@v{version}"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/")
+    found = json.loads(done.stdout or "{}")
+    assert "Dir" in found, found.get("Error") or done.stderr
+    return Path(found["Dir"])
+
+
 def _schema(version: str, plural: str) -> dict[str, Any]:
-    modules = Path(os.environ.get("GOMODCACHE", Path.home() / "go" / "pkg" / "mod"))
-    crds = modules / f"github.com/kubeflow/trainer/v2@v{version}" / "manifests" / "base" / "crds"
-    path = crds / f"trainer.kubeflow.org_{plural}.yaml"
-    if not path.exists():
-        pytest.skip(f"the Go module of Trainer {version} is not on this machine")
+    path = _module(version) / "manifests/base/crds" / f"trainer.kubeflow.org_{plural}.yaml"
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the files have megabytes
     crd = yaml.load(path.read_text(), Loader=loader)
     return crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

@@ -1,7 +1,6 @@
 """What every runtime and every sample job of the catalogue must say, and what none may."""
 
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.debian import debian_program
 
 from catalogue.inline import RUNTIMES, SYSTEM, filled
 
@@ -508,7 +508,6 @@ def test_a_script_parses_in_the_shell_it_is_for(script):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.skipif(not shutil.which("shellcheck"), reason="shellcheck is not installed")
 @pytest.mark.parametrize(
     "script",  # tf_config.sh is a piece of two of them
     sorted(set(SYSTEM.glob("*.sh")) - {SYSTEM / "tf_config.sh"}),
@@ -516,7 +515,9 @@ def test_a_script_parses_in_the_shell_it_is_for(script):
 )
 def test_shellcheck_has_nothing_to_say(script):
     done = subprocess.run(
-        ["shellcheck", f"--shell={dialect(script)}", script], capture_output=True, text=True
+        [debian_program("shellcheck"), f"--shell={dialect(script)}", script],
+        capture_output=True,
+        text=True,
     )
     assert (done.returncode, done.stdout) == (0, "")
 

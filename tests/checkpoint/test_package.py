@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import astrago_trainer.checkpoint as package
+from tests.pythons import python_of
 
 FOLDER = Path(package.__file__).parent
 MODULES = sorted(FOLDER.glob("*.py"))
@@ -47,22 +48,9 @@ def test_only_the_standard_library_and_its_own_modules_are_imported(path):
             assert node.level == 1 or node.module.split(".")[0] in sys.stdlib_module_names
 
 
-def find_python(version: str) -> str | None:
-    """An interpreter of a version that really starts; pyenv has names for some that do not."""
-    homes = Path.home() / ".pyenv" / "versions"
-    found = [shutil.which(f"python{version}"), *homes.glob(f"{version}.*/bin/python")]
-    for python in map(str, filter(None, found)):
-        check = [python, "-c", "import sys; print(*sys.version_info[:2], sep='.')"]
-        if subprocess.run(check, capture_output=True, text=True).stdout.strip() == version:
-            return python
-    return None
-
-
 @pytest.mark.parametrize("version", ["3.8", "3.9", "3.10", "3.11", "3.12", "3.13"])
 def test_a_copy_of_the_folder_works_alone_in_an_old_python(version, tmp_path):
-    python = find_python(version)
-    if python is None:
-        pytest.skip(f"there is no Python {version} on this machine")
+    python = python_of(version)
     shutil.copytree(FOLDER, tmp_path / "checkpoint", ignore=shutil.ignore_patterns("__pycache__"))
 
     done = subprocess.run(

@@ -105,7 +105,7 @@ def plain(text: str) -> list[str]:
     text = re.sub(r"/\S*/(?=s\d+\.py)|/\S*/(?=no\.py)", "", text)
     text = re.sub(r"\S*python\S*: can't", "python: can't", text)
     text = re.sub(r"'/[^']*/node'|/\S*/node\b", "FOLDER", text)
-    return re.sub(r"(line \d+: +)\d+ ", r"\1PID ", text).splitlines()
+    return re.sub(r"(line \d+:) +\d+ ", r"\1 PID ", text).splitlines()
 
 
 def test_the_modules_are_there_and_random_numbers_differ(tmp_path, isolation):

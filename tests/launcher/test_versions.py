@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ast
 import os
-import shutil
-import subprocess
 import sys
-from functools import cache
-from pathlib import Path
 
 import pytest
+from tests.pythons import python_of
 
 from catalogue.shells import plain_env, read_until, run, running
 from launcher.common import LAUNCH, WAITING, command, message, program
@@ -18,35 +15,9 @@ from launcher.common import LAUNCH, WAITING, command, message, program
 VERSIONS = [f"3.{minor}" for minor in range(8, 14)]
 
 
-@cache
-def interpreters() -> dict[str, str]:
-    """Version -> an interpreter of it on this machine."""
-    found = {}
-    homes = [
-        Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions",
-        Path(os.environ.get("XDG_DATA_HOME", Path.home() / ".local/share")) / "uv/python",
-    ]
-    for version in VERSIONS:
-        name = f"python{version}"
-        candidates = [path for home in homes for path in sorted(home.glob(f"*/bin/{name}"))]
-        candidates += [Path(path) for path in (shutil.which(name), sys.executable) if path]
-        for candidate in candidates:
-            asked = subprocess.run(
-                [candidate, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
-                capture_output=True,
-                text=True,
-            )
-            if asked.stdout.strip() == version:
-                found[version] = str(candidate)
-                break
-    return found
-
-
 @pytest.fixture(params=VERSIONS)
 def python(request: pytest.FixtureRequest) -> str:
-    if request.param not in interpreters():
-        pytest.skip(f"no Python {request.param} on this machine")
-    return interpreters()[request.param]
+    return python_of(request.param)
 
 
 def test_the_source_is_of_python_3_8():

@@ -7,12 +7,8 @@ import re
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
-import pytest
-
-from astrago_trainer.catalogue import runtimes
 from astrago_trainer.cli import cmd_preview
 from astrago_trainer.core.merge import VERSIONS
 from astrago_trainer.core.platform import TRAINER_VERSIONS
@@ -71,22 +67,6 @@ def test_every_target_of_the_makefile_says_what_it_does():
     assert phony is not None
     for target in phony[1].split():
         assert re.search(rf"^{target}:.*## \S", makefile, re.MULTILINE), target
-
-
-@pytest.mark.req("M64")
-def test_the_wheel_has_the_catalogue_and_nothing_of_the_tests(tmp_path):
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
-        cwd=ROOT, check=True, capture_output=True,
-    )  # fmt: skip
-    (wheel,) = tmp_path.glob("*.whl")
-    names = set(zipfile.ZipFile(wheel).namelist())
-
-    for entry in runtimes():
-        for file in ("runtime.yaml", "trainjob.yaml", "train.py"):
-            assert f"astrago_trainer/runtimes/{entry.folder}/{file}" in names
-    assert any(name.startswith("astrago_trainer/runtimes/system/") for name in names)
-    assert not [name for name in names if name.startswith(("tests/", "bench/"))]
 
 
 def test_every_document_that_is_linked_exists():

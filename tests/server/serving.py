@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -145,6 +146,23 @@ class Process:
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(PATIENCE)
+
+
+def health_seconds(client: httpx.Client, server: Process) -> float:
+    """How long /healthz takes to answer, without the time in which the machine had no core for one of the two.
+
+    So it shows whether the server lets a request wait, on a busy machine too.
+    """
+    both = (os.getpid(), server.process.pid)
+    queued, begin = sum(map(_without_core, both)), time.perf_counter()
+    assert client.get(f"{server.address}/healthz").status_code == 200
+    seconds = time.perf_counter() - begin
+    return seconds - (sum(map(_without_core, both)) - queued)
+
+
+def _without_core(pid: int) -> float:
+    """Seconds that its main thread could have run but had to queue; see the kernel's sched-stats."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
 
 
 @contextmanager

@@ -150,6 +150,23 @@ def test_a_backup_that_is_not_whole_is_refused(tmp_path, damage):
     assert not (tmp_path / "other.db").exists()
 
 
+def test_no_flipped_bit_goes_unnoticed_or_ends_in_another_error(tmp_path):
+    """What the packer finds wrong depends on the place; only what no row stands in may be another."""
+    url, file = f"sqlite:///{tmp_path / 'astrago.db'}", tmp_path / "backup.gz"
+    with_store(url, fill)
+    summary = asyncio.run(back_up(url, file))
+    data = file.read_bytes()
+    refused = set()
+    for place in range(len(data)):
+        file.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        try:
+            assert check_backup(file) == summary
+        except StoreRefused:
+            refused.add(place)
+    # The rest: time and name in gzip's own header.
+    assert refused > set(range(40, len(data)))
+
+
 def test_a_broken_database_is_replaced_by_its_backup(tmp_path):
     path, file = tmp_path / "astrago.db", tmp_path / "backup.gz"
     jobs = with_store(f"sqlite:///{path}", fill)

@@ -47,7 +47,9 @@ def execute(options: argparse.Namespace) -> int:
     from astrago_trainer.doctor.findings import State
 
     engine = options.engine or os.environ.get("ASTRAGO_ENGINE") or "local"
-    findings = _cluster(options) if engine == "kubernetes" else _machine(options)
+    is_cluster = engine == "kubernetes"
+    findings = _cluster(options) if is_cluster else _machine(options)
+    findings += _platform(is_cluster=is_cluster)
     if is_for_programs(options.output):
         show_value(_value(engine, findings), options.output)
     else:
@@ -62,6 +64,14 @@ def _machine(options: argparse.Namespace) -> list[Finding]:
     from astrago_trainer.doctor.machine_facts import read_machine
 
     return check_machine(read_machine(data.data_folder(options), data.database(options)))
+
+
+def _platform(*, is_cluster: bool) -> list[Finding]:
+    """A cluster may have runtimes that the catalogue does not know."""
+    from astrago_trainer import catalogue
+    from astrago_trainer.doctor.platform_checks import check_platform, read_platform
+
+    return check_platform(read_platform(None if is_cluster else catalogue.names()))
 
 
 def _cluster(options: argparse.Namespace) -> list[Finding]:

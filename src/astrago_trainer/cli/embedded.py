@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from astrago_trainer import __version__
+from astrago_trainer import __version__, catalogue
 from astrago_trainer.cli import job_logs
 from astrago_trainer.client.errors import ClientError, Conflict, NotFound, Refused, Unavailable
 from astrago_trainer.client.models import LogLine, LogQuery
@@ -33,6 +33,7 @@ from astrago_trainer.core.names import check_user_id
 from astrago_trainer.core.spec import parse_job_spec
 from astrago_trainer.engines.local.engine import LocalEngine
 from astrago_trainer.environments import images_here
+from astrago_trainer.platform_file import platform_here
 from astrago_trainer.server.explaining import event_view, explain, pod_view
 from astrago_trainer.server.metric_view import Series, metrics_view, starts_of
 from astrago_trainer.server.node_view import node_to_view
@@ -79,7 +80,9 @@ class Embedded:
         self.namespace = namespace or own_namespace()
         self._actor = Identity(user_name(), is_administrator=True)
         self._service = Service(
-            Settings(data=data, database=database), LocalEngine(data, images=images_here())
+            Settings(data=data, database=database),
+            LocalEngine(data, images=images_here()),
+            platform=platform_here(runtimes=catalogue.names()),
         )
         self._touched: set[int] = set()
         self._runner = asyncio.Runner()

@@ -11,6 +11,7 @@ from astrago_trainer import catalogue
 from astrago_trainer.core.errors import InvalidRequest, Problem, Unreadable
 from astrago_trainer.core.preview import Preview, preview_job, preview_pair
 from astrago_trainer.manifests import items_of, load_documents, one_of_kind
+from astrago_trainer.platform_file import platform_here
 
 if TYPE_CHECKING:
     from astrago_trainer.core.platform import TrainerVersion
@@ -109,7 +110,7 @@ def _preview_job(
     document: Document, file: str, runtime: str | None, version: TrainerVersion
 ) -> Preview:
     spec, warnings = _job_spec(document, file)
-    platform = catalogue.default_platform(version)
+    platform = platform_here(version)
     if runtime is not None:
         return _warned(preview_job(spec, _load_runtime(runtime), platform), warnings)
     name = platform.runtime_for(

@@ -9,6 +9,7 @@ from astrago_trainer.cli.job_file import read_job_file, with_defaults
 from astrago_trainer.client.places import configured_place, user_name
 from astrago_trainer.core.render import render
 from astrago_trainer.core.spec import parse_job_spec
+from astrago_trainer.platform_file import platform_here
 from astrago_trainer.retelling import Door, retell, spec_to_body
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def retold(file: str, form: str, version: TrainerVersion) -> str:
     """Raises InvalidRequest or Unreadable, as a preview does."""
     place = configured_place()
     spec = parse_job_spec(with_defaults(read_job_file(file).job))
-    platform = catalogue.default_platform(version)
+    platform = platform_here(version)
     name = platform.runtime_for(
         spec.framework,
         runtime=spec.runtime,

@@ -47,6 +47,24 @@ class SystemScripts:
     """The key of `data` that starts several processes on a node; empty where it has none."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A size of a node that the form offers by name."""
+
+    name: str
+    gpus: int
+    cpu: str
+    memory: str
+
+
+PRESETS = (
+    Preset(name="small", gpus=1, cpu="4", memory="16Gi"),
+    Preset(name="medium", gpus=2, cpu="8", memory="32Gi"),
+    Preset(name="large", gpus=4, cpu="16", memory="64Gi"),
+)
+"""Those of the mock-up (M83)."""
+
+
 def _table(**entries: str) -> Mapping[Framework, str]:
     return MappingProxyType(entries)  # type: ignore[arg-type]
 
@@ -70,6 +88,11 @@ class Platform:
     """Has a `git-clone` init container; taken for code from git when no runtime is named."""
     default_images: Mapping[Framework, str] = field(default_factory=_table)
     """For jobs without an image on the default runtime; others keep their runtime's image."""
+    images: Mapping[Framework, tuple[str, ...]] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    """What the form offers beside the runtime's image (X23)."""
+    presets: tuple[Preset, ...] = PRESETS
     system_scripts: tuple[SystemScripts, ...] = ()
     preludes: Mapping[str, str] = field(default_factory=dict)
     """Name of a runtime that brings its scripts -> what a command sources of them first."""

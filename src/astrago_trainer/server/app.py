@@ -14,11 +14,14 @@ from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
+from astrago_trainer import catalogue
 from astrago_trainer.catalogue import default_platform
 from astrago_trainer.core.errors import AstragoError, InvalidRequest, Problem
 from astrago_trainer.core.platform import Platform
+from astrago_trainer.core.platform_settings import PlatformSettings
 from astrago_trainer.engines.base import Engine
 from astrago_trainer.logs.follow import LogHub
+from astrago_trainer.platform_file import read_platform_file
 from astrago_trainer.server import openapi, page, rules
 from astrago_trainer.server.collecting import Collector
 from astrago_trainer.server.context import Context, OwnRights
@@ -72,6 +75,7 @@ async def opened(
     `address` is where it listens, for jobs on this machine.
     """
     async with AsyncExitStack() as stack:
+        decided = _decided(settings)
         runs, platform, rights = (
             (engine, None, None)
             if engine is not None
@@ -82,7 +86,9 @@ async def opened(
             Service(
                 Settings(data=settings.data, database=settings.database, job_key=settings.job_key),
                 runs,
-                platform=_listening(platform or _named_platform(settings), settings, address),
+                platform=_listening(
+                    decided.applied_to(platform or _named_platform(settings)), settings, address
+                ),
                 clock=clock,
                 targets=notifications.targets_of,
             )
@@ -212,6 +218,14 @@ async def _engine(
     finally:
         if engine.pool is not None:
             await engine.pool.close()
+
+
+def _decided(settings: ServerSettings) -> PlatformSettings:
+    """The administrator's file; raises InvalidRequest. A cluster may have runtimes that the catalogue does not know."""
+    if settings.platform is None:
+        return PlatformSettings()
+    known = None if settings.engine == "kubernetes" else catalogue.names()
+    return read_platform_file(settings.platform, runtimes=known)
 
 
 def _named_platform(settings: ServerSettings) -> Platform:

@@ -631,6 +631,8 @@ class FrameworkBody(BaseModel):
     """What a job without one runs on."""
     image: str
     """What a job without one runs."""
+    images: list[str]
+    """What the administrator offers beside it."""
 
 
 class Offers(BaseModel):
@@ -643,10 +645,14 @@ class Offers(BaseModel):
                 "name": "pytorch",
                 "runtime": "pytorch-simple",
                 "image": "pytorch/pytorch:2.2.2-cuda11.8-cudnn8-runtime",
+                "images": ["pytorch/pytorch:2.8.0-cuda12.6-cudnn9-runtime"],
             }
         ],
         trainer_version="2.1",
+        max_nodes=1000,
+        max_gpus_per_node=64,
         default_ttl_seconds=86400,
+        default_max_restarts=3,
         sample={"framework": "pytorch", "nodes": 2, "code": {"inline": "print('hello')\n"}},
     )
 
@@ -654,7 +660,11 @@ class Offers(BaseModel):
     """Sizes of a node, by name."""
     frameworks: list[FrameworkBody]
     trainer_version: str
+    max_nodes: int
+    max_gpus_per_node: int
     default_ttl_seconds: int
+    default_max_restarts: int | None
+    """None leaves it to the runtime."""
     sample: dict[str, Any]
     """A request that runs anywhere."""
 

@@ -50,6 +50,8 @@ class ServerSettings:
     """Namespaces of the cluster that may be adopted: names and patterns, as `user-*,team-a`."""
     namespace_selector: str = ""
     """The same by labels, as `team=ml,astrago`. With neither: all but reserved ones."""
+    platform: Path | None = None
+    """A YAML or JSON file with default runtimes and images, presets, limits; see docs/server.md."""
     auth: str = "off"
     """off (loopback only), or tokens: bearer tokens, and OIDC where an issuer is named."""
     oidc_issuer: str = ""

@@ -11,6 +11,7 @@ import gzip
 import hashlib
 import json
 import os
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -94,20 +95,22 @@ def check_backup(source: Path) -> Summary:
                 raise ValueError("it does not begin as a backup of this format does")
             digest = hashlib.sha256()
             last: Mapping[str, Any] = {}
-            for line in file:
+            for line in file:  # to the end, where gzip compares its checksum
+                if last:
+                    raise ValueError("it goes on after its end")
                 if line.startswith('{"end"'):
                     last = json.loads(line)
-                    break
+                    continue
                 digest.update(line.encode())
                 rows += 1
                 jobs += line.startswith('["jobs"')
-    except (OSError, EOFError, ValueError, AttributeError) as error:
+    except (OSError, EOFError, ValueError, AttributeError, zlib.error) as error:
         raise StoreRefused(f"the backup {source} cannot be read: {error}.") from error
     if last.get("end") != rows or last.get("sha256") != digest.hexdigest():
         raise StoreRefused(f"the backup {source} is not whole. Use another one.")
-    if header["version"] not in SHIPPED.revisions:
+    if header.get("version") not in SHIPPED.revisions:
         raise StoreRefused(
-            f"the backup {source} has the schema {header['version']}; this program knows "
+            f"the backup {source} has the schema {header.get('version')}; this program knows "
             f"{', '.join(SHIPPED.revisions)}. Install the newer astrago that made it."
         )
     return Summary(header["version"], rows, jobs)

@@ -8,10 +8,8 @@ import pytest
 
 from astrago_trainer.core.errors import InvalidRequest, Problem
 from astrago_trainer.core.spec import (
-    PRESETS,
     Amount,
     JobSpec,
-    Resources,
     check_job_spec,
     parse_job_spec,
 )
@@ -97,15 +95,6 @@ def test_every_property_of_the_schema_is_described() -> None:
         if not entry.get("description")
     ]
     assert bare == []
-
-
-@pytest.mark.req("M83")
-def test_presets_are_the_sizes_of_the_form() -> None:
-    assert dict(PRESETS) == {
-        "small": Resources(gpus=1, cpu=Amount(limit="4"), memory=Amount(limit="16Gi")),
-        "medium": Resources(gpus=2, cpu=Amount(limit="8"), memory=Amount(limit="32Gi")),
-        "large": Resources(gpus=4, cpu=Amount(limit="16"), memory=Amount(limit="64Gi")),
-    }
 
 
 @pytest.mark.parametrize("value", ["4", 4, {"limit": "4"}, {"limit": 4}])

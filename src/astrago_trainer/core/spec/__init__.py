@@ -15,10 +15,8 @@ from astrago_trainer.core.spec.models import (
     Volume,
 )
 from astrago_trainer.core.spec.parse import parse_job_spec, parse_model
-from astrago_trainer.core.spec.presets import PRESETS
 
 __all__ = [
-    "PRESETS",
     "Amount",
     "Code",
     "EmptyDir",

@@ -7,7 +7,7 @@ shown only where it cannot be a secret, and never in full when it is long.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -56,11 +56,10 @@ def parse_model(model: type[M], data: object) -> tuple[M | None, tuple[Problem, 
     try:
         return model.model_validate(data), ()
     except ValidationError as error:
-        names = frozenset(model.model_fields)
-        return None, tuple(_problem(each, names) for each in error.errors(include_url=False))
+        return None, tuple(_problem(each, model) for each in error.errors(include_url=False))
 
 
-def _problem(details: ErrorDetails, names: frozenset[str]) -> Problem:
+def _problem(details: ErrorDetails, model: type[Model]) -> Problem:
     where = [part for part in details["loc"] if part != "[key]"]
     path, context = join_path(where), details.get("ctx", {})
     if "message" in context:
@@ -69,7 +68,7 @@ def _problem(details: ErrorDetails, names: frozenset[str]) -> Problem:
     message = expected.format_map(context) if details["type"] in _KNOWN else expected
     value = details["input"]
     if details["type"] == "extra_forbidden":
-        return Problem(path, code, f"{message}.", _did_you_mean(where, names))
+        return Problem(path, code, f"{message}.", _did_you_mean(where, model))
     if details["type"] == "missing":
         return Problem(path, code, f"{message}.")
     is_quiet = any(part in _QUIET for part in where)
@@ -86,13 +85,34 @@ def _is_number_for_text(details: ErrorDetails) -> bool:
     return details["type"] == "string_type" and isinstance(details["input"], bool | int | float)
 
 
-def _did_you_mean(where: Sequence[str | int], names: frozenset[str]) -> str:
-    """Only for the request's own fields: the usual slip is another spelling."""
-    if len(where) != 1:
+def _did_you_mean(where: Sequence[str | int], model: type[Model]) -> str:
+    """The usual slip is another spelling."""
+    names = _fields_at(model, where[:-1])
+    if not names:
         return "Leave it out, or check its spelling."
-    wanted = _letters(str(where[0]))
-    near = sorted(name for name in names if _letters(name) == wanted)
-    return f"Did you mean {near[0]}?" if near else f"The fields are {', '.join(sorted(names))}."
+    from difflib import get_close_matches
+
+    wanted = _letters(str(where[-1]))
+    near = [name for name in names if _letters(name) == wanted]
+    near = near or get_close_matches(wanted, names, 1)
+    return f"Did you mean {near[0]}?" if near else f"The fields are {', '.join(names)}."
+
+
+def _fields_at(model: type[Model], where: Sequence[str | int]) -> list[str]:
+    """Names of the fields that the object at this place may have; none where they are free."""
+    found: type[Model] | None = model
+    for part in where:
+        if isinstance(part, str) and found is not None:
+            info = found.model_fields.get(part)
+            found = None if info is None else _model_in(info.annotation)
+    return [] if found is None else sorted(found.model_fields)
+
+
+def _model_in(annotation: Any) -> type[Model] | None:
+    """The model of a field, also where it is optional or in a list."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        return annotation
+    return next(filter(None, map(_model_in, get_args(annotation))), None)
 
 
 def _letters(name: str) -> str:

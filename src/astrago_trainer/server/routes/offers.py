@@ -13,8 +13,6 @@ from astrago_trainer import __version__, catalogue
 from astrago_trainer.core.errors import InvalidRequest
 from astrago_trainer.core.names import tenant_namespace
 from astrago_trainer.core.platform import FRAMEWORKS, Framework, Platform
-from astrago_trainer.core.spec.models import Resources
-from astrago_trainer.core.spec.presets import PRESETS
 from astrago_trainer.server import schemas
 from astrago_trainer.server.answers import json_answer, said
 from astrago_trainer.server.context import Caller, Context, Shared
@@ -57,15 +55,18 @@ async def nodes(shared: Shared, caller: Caller) -> Response:
 
 @router.get("/offers", responses={200: said(schemas.Offers)}, operation_id="listOffers")
 async def offers(shared: Shared) -> Response:
-    """What a form for a new job begins with: sizes by name, runtimes of the frameworks, a sample."""
+    """What a form for a new job begins with: presets, runtimes and images of the frameworks, a sample."""
     platform = shared.service.platform
     images = {each.name: each.image for each in shared.service.runtimes.entries()}
     return json_answer(
         {
-            "presets": [_preset(name, size) for name, size in PRESETS.items()],
+            "presets": [asdict(each) for each in platform.presets],
             "frameworks": [_framework(platform, images, name) for name in FRAMEWORKS],
             "trainer_version": platform.trainer_version,
+            "max_nodes": platform.max_nodes,
+            "max_gpus_per_node": platform.max_gpus_per_node,
             "default_ttl_seconds": platform.default_ttl_seconds,
+            "default_max_restarts": platform.default_max_restarts,
             "sample": catalogue.sample_job(),
         }
     )
@@ -130,15 +131,6 @@ def _default_namespace(shared: Context, caller: Identity, usable: list[str]) -> 
     return usable[0] if len(usable) == 1 and not caller.roles else None
 
 
-def _preset(name: str, size: Resources) -> dict[str, Any]:
-    return {
-        "name": name,
-        "gpus": size.gpus,
-        "cpu": size.cpu.limit,
-        "memory": size.memory.limit,
-    }
-
-
 def _framework(platform: Platform, images: Mapping[str, str], name: Framework) -> dict[str, Any]:
     """`images`: of the runtimes that there are, by name."""
     runtime = platform.default_runtimes[name]
@@ -146,6 +138,7 @@ def _framework(platform: Platform, images: Mapping[str, str], name: Framework) -
         "name": name,
         "runtime": runtime,
         "image": platform.default_images.get(name, images.get(runtime, "")),
+        "images": platform.images.get(name, ()),
     }
 
 

@@ -5,7 +5,7 @@ import { usePlace } from "@/router/router";
 import { useNamespace } from "@/session/session";
 import { Loading, PageHeader } from "@/ui/Layout";
 import { ProblemNote } from "@/ui/ProblemList";
-import { frameworkOf, withFramework } from "./basics";
+import { frameworkOf } from "./basics";
 import { bodyToForm, type Form } from "./form";
 import { JobForm, type Original } from "./JobForm";
 
@@ -38,7 +38,7 @@ export default function NewJobPage() {
 /** The fields that say: on this runtime. */
 async function readRuntime(name: string, signal: AbortSignal): Promise<Partial<Form>> {
   const { framework } = await api.get("/api/v1/runtimes/{name}", { path: { name }, signal });
-  return { ...withFramework(frameworkOf(framework)), runtime: name };
+  return { framework: frameworkOf(framework), runtime: name, hasLauncher: false };
 }
 
 async function readOriginal(namespace: string, name: string, signal: AbortSignal): Promise<Original> {

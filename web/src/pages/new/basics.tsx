@@ -10,7 +10,17 @@ import { Card } from "@/ui/Layout";
 import { SliderField } from "@/ui/SliderField";
 import { useSettled } from "@/ui/useSettled";
 import { TextInput, Tracked, useForm } from "./context";
-import { CUSTOM, type Form, type FormKey, type Framework, presetOf, presetToForm } from "./form";
+import {
+  CUSTOM,
+  type FormKey,
+  type Framework,
+  type ImageKind,
+  imageKindOf,
+  offeredImages,
+  presetOf,
+  presetToForm,
+  withFramework,
+} from "./form";
 import styles from "./NewJobPage.module.css";
 import { fieldId, problemAt } from "./places";
 import { fromCores, fromGi, toCores, toGi } from "./quantity";
@@ -43,7 +53,7 @@ interface JobCardProps {
 
 export function JobCard({ namespace, namespaces, isNamespaceFree, onNamespace }: JobCardProps) {
   const t = useT();
-  const { form, set, findings } = useForm();
+  const { form, set, findings, offers } = useForm();
   const isMpi = form.framework === "horovod";
   const words = {
     label: t("newJob.namespace"),
@@ -86,7 +96,7 @@ export function JobCard({ namespace, namespaces, isNamespaceFree, onNamespace }:
               value,
               label: FRAMEWORKS[value],
             }))}
-            onChange={(framework) => set(withFramework(framework))}
+            onChange={(framework) => set(withFramework(form, framework, offers.frameworks))}
             problem={problemAt(findings, "framework")}
           />
         </Tracked>
@@ -109,7 +119,7 @@ export function JobCard({ namespace, namespaces, isNamespaceFree, onNamespace }:
                 help={isMpi ? t("newJob.workersHelp") : t("newJob.nodesHelp")}
                 sets="spec.trainer.numNodes"
                 min={1}
-                max={16}
+                max={Math.min(16, offers.max_nodes)}
                 value={Number(form.nodes) || 0}
                 onChange={(value) => set({ nodes: String(value) })}
                 problem={problemAt(findings, "nodes")}
@@ -120,11 +130,6 @@ export function JobCard({ namespace, namespaces, isNamespaceFree, onNamespace }:
       </div>
     </Card>
   );
-}
-
-/** A runtime and a launcher belong to one framework: the other has its own. */
-export function withFramework(framework: Framework): Partial<Form> {
-  return { framework, runtime: "", hasLauncher: false };
 }
 
 export function ResourcesCard() {
@@ -146,11 +151,11 @@ export function ResourcesCard() {
           <Select
             label={t("newJob.preset")}
             help={t("newJob.presetHelp")}
-            value={preset}
+            value={presetKey(preset)}
             options={[
-              { value: CUSTOM, label: t("newJob.presetCustom") },
+              { value: presetKey(CUSTOM), label: t("newJob.presetCustom") },
               ...offers.presets.map((each) => ({
-                value: each.name,
+                value: presetKey(each.name),
                 label: t("newJob.presetLabel", {
                   name: names[each.name] ?? each.name,
                   gpus: each.gpus,
@@ -159,8 +164,8 @@ export function ResourcesCard() {
                 }),
               })),
             ]}
-            onChange={(name) => {
-              const found = offers.presets.find((each) => each.name === name);
+            onChange={(key) => {
+              const found = offers.presets.find((each) => presetKey(each.name) === key);
               if (found) set(presetToForm(found));
             }}
           />
@@ -172,7 +177,7 @@ export function ResourcesCard() {
             help={t("newJob.gpusHelp")}
             sets={`${NODE}.limits["${form.gpuResource}"]`}
             min={0}
-            max={8}
+            max={Math.max(1, Math.min(8, offers.max_gpus_per_node))}
             value={Number(form.gpus) || 0}
             onChange={(value) => set({ gpus: String(value) })}
             problem={problemAt(findings, "resources.gpus")}
@@ -230,6 +235,9 @@ export function ResourcesCard() {
     </Card>
   );
 }
+
+/** Of an entry of the list; none may be empty. */
+const presetKey = (name: string) => `preset ${name}`;
 
 function LauncherPanel() {
   const t = useT();
@@ -323,19 +331,20 @@ function useKnownImages(): string[] {
   return [...new Set([...own, ...(data?.items ?? [])])];
 }
 
-type ImageKind = "built-in" | "custom" | "by-name";
-
 export function ImageCard() {
   const t = useT();
   const { form, set, findings, offers } = useForm();
   const used = useKnownImages();
-  const [kind, setKind] = useState<ImageKind>(
-    form.image === "" ? "built-in" : used.includes(form.image) ? "custom" : "by-name",
-  );
-  const shown: ImageKind = form.image !== "" && kind === "built-in" ? "by-name" : kind;
+  const offered = offeredImages(form.framework, offers.frameworks);
+  const image = offers.frameworks.find((each) => each.name === form.framework)?.image;
+  const usual =
+    form.runtime === "" && image ? t("newJob.imageDefault", { image }) : t("newJob.imageOfRuntime");
+  const isBuiltIn = imageKindOf(form.image, offered, []) === "built-in";
+  const [kind, setKind] = useState<ImageKind>(() => imageKindOf(form.image, offered, used));
+  const shown: ImageKind = kind === "built-in" && !isBuiltIn ? "by-name" : kind;
   const choose = (next: ImageKind) => {
     setKind(next);
-    if (next === "built-in") set({ image: "" });
+    if (next === "built-in" && !isBuiltIn) set({ image: "" });
     else if (next === "custom" && used[0] && !used.includes(form.image)) set({ image: used[0] });
   };
   return (
@@ -354,6 +363,21 @@ export function ImageCard() {
               ]}
               onChange={choose}
             />
+            {shown === "built-in" && offered.length > 0 && (
+              <Select
+                id={fieldId("image")}
+                label={t("newJob.image")}
+                help={t("newJob.imageOfferedHelp")}
+                sets="spec.trainer.image"
+                value={form.image || RUNTIME_IMAGE}
+                options={[
+                  { value: RUNTIME_IMAGE, label: usual },
+                  ...offered.map((each) => ({ value: each, label: each })),
+                ]}
+                onChange={(image) => set({ image: image === RUNTIME_IMAGE ? "" : image })}
+                problem={problemAt(findings, "image")}
+              />
+            )}
             {shown === "by-name" && (
               <Field
                 id={fieldId("image")}
@@ -381,7 +405,7 @@ export function ImageCard() {
                   problem={problemAt(findings, "image")}
                 />
               ))}
-            <RuntimeChoice isImageShown={shown === "built-in"} offers={offers} />
+            <RuntimeChoice isImageShown={shown === "built-in" && form.image === ""} offers={offers} />
           </div>
         </Tracked>
       </div>
@@ -434,5 +458,6 @@ function RuntimeChoice({
   );
 }
 
-/** No runtime can be called so. */
+/** No runtime and no image can be called so. */
 const DEFAULT_RUNTIME = "(default)";
+const RUNTIME_IMAGE = "(runtime)";

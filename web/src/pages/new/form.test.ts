@@ -1,13 +1,18 @@
 import { describe, expect, it } from "vitest";
 import {
   bodyToForm,
+  CUSTOM,
   differences,
   EMPTY,
   type Form,
+  type Framework,
   formToBody,
+  imageKindOf,
+  offeredImages,
   presetOf,
   presetToForm,
   readDraft,
+  withFramework,
 } from "./form";
 
 /** Every field of a JobSpec, in the form in which the API tells it. */
@@ -124,12 +129,37 @@ describe("drafts", () => {
   });
 });
 
+describe("images", () => {
+  const offers = [
+    { name: "pytorch", images: ["torch:1", "shared:1"] },
+    { name: "tensorflow", images: ["shared:1"] },
+  ];
+  it("are known by where they come from", () => {
+    expect(imageKindOf("", [], [])).toBe("built-in");
+    expect(imageKindOf("torch:1", ["torch:1"], ["torch:1"])).toBe("built-in");
+    expect(imageKindOf("mine:1", ["torch:1"], ["mine:1"])).toBe("custom");
+    expect(imageKindOf("other:1", ["torch:1"], ["mine:1"])).toBe("by-name");
+  });
+  it("are offered for one framework", () => {
+    expect(offeredImages("pytorch", offers)).toEqual(["torch:1", "shared:1"]);
+    expect(offeredImages("horovod", offers)).toEqual([]);
+  });
+  it("that were offered go when the framework changes; a person's own stay", () => {
+    const of = (image: string, framework: Framework) =>
+      ({ ...EMPTY, image, ...withFramework({ ...EMPTY, image }, framework, offers) }).image;
+    expect(of("torch:1", "tensorflow")).toBe("");
+    expect(of("shared:1", "tensorflow")).toBe("shared:1");
+    expect(of("shared:1", "horovod")).toBe("");
+    expect(of("mine:1", "tensorflow")).toBe("mine:1");
+  });
+});
+
 describe("presets", () => {
   const presets = [{ name: "small", gpus: 1, cpu: "4", memory: "16Gi" }];
   it("are recognized by their numbers", () => {
     const form = { ...EMPTY, ...presetToForm(presets[0] as (typeof presets)[0]) };
     expect(presetOf(form, presets)).toBe("small");
-    expect(presetOf({ ...form, cpuRequest: "1" }, presets)).toBe("custom");
-    expect(presetOf(EMPTY, presets)).toBe("custom");
+    expect(presetOf({ ...form, cpuRequest: "1" }, presets)).toBe(CUSTOM);
+    expect(presetOf(EMPTY, presets)).toBe(CUSTOM);
   });
 });

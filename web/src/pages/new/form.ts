@@ -486,6 +486,39 @@ export function readDraft(kept: string | null): Draft | null {
   }
 }
 
+export type ImageKind = "built-in" | "custom" | "by-name";
+
+/** Where an image comes from: the runtime or the administrator, an earlier job, or a person's keyboard. */
+export function imageKindOf(image: string, offered: readonly string[], used: readonly string[]): ImageKind {
+  if (image === "" || offered.includes(image)) return "built-in";
+  return used.includes(image) ? "custom" : "by-name";
+}
+
+interface FrameworkOffer {
+  name: string;
+  images: readonly string[];
+}
+
+export function offeredImages(framework: Framework, offers: readonly FrameworkOffer[]): readonly string[] {
+  return offers.find((each) => each.name === framework)?.images ?? [];
+}
+
+/** A runtime, a launcher and an offered image belong to one framework: the other has its own. */
+export function withFramework(
+  form: Form,
+  framework: Framework,
+  offers: readonly FrameworkOffer[],
+): Partial<Form> {
+  const isOfBefore = offeredImages(form.framework, offers).includes(form.image);
+  const isOfNext = offeredImages(framework, offers).includes(form.image);
+  return {
+    framework,
+    runtime: "",
+    hasLauncher: false,
+    ...(isOfBefore && !isOfNext ? { image: "" } : {}),
+  };
+}
+
 export interface Preset {
   name: string;
   gpus: number;
@@ -493,9 +526,10 @@ export interface Preset {
   memory: string;
 }
 
-export const CUSTOM = "custom";
+/** No preset is called so. */
+export const CUSTOM = "";
 
-/** The preset that these numbers are; `custom` where they are none. */
+/** The preset that these numbers are; `CUSTOM` where they are none. */
 export function presetOf(form: Form, presets: readonly Preset[]): string {
   const found = presets.find(
     (each) =>

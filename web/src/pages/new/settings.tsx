@@ -238,7 +238,11 @@ export function LifeCard() {
           of="maxRestarts"
           path="max_restarts"
           label={t("newJob.maxRestarts")}
-          help={t("newJob.maxRestartsHelp")}
+          help={
+            offers.default_max_restarts === null
+              ? t("newJob.maxRestartsHelp")
+              : t("newJob.maxRestartsHelpCount", { count: offers.default_max_restarts })
+          }
           sets="failurePolicy.maxRestarts"
         />
         <TextInput
