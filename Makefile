@@ -14,7 +14,7 @@ PAGE       := src/astrago_trainer/page/index.html
 WEB        := $(shell find web -type f -not -path '*/node_modules/*')
 export ASTRAGO_CACHE := $(CACHE)
 
-.PHONY: help setup demo serve check test test-page screenshots fuzz-merge bench campaign campaign-cluster cluster fake-nodes server-image test-cluster clean-cluster lock schema manifests build clean
+.PHONY: help setup demo serve check test test-page screenshots mockups fuzz-merge bench campaign campaign-cluster cluster fake-nodes server-image test-cluster clean-cluster lock schema manifests build clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ test-page: $(READY) ## types, lint and unit tests of the page in web/
 
 screenshots: $(READY) $(PAGE) ## pictures of every page in both languages, colours and widths into build/screenshots (VIEWS="jobs nodes")
 	@$(BIN)/python -m scripts.screenshots $(VIEWS)
+
+mockups: $(READY) $(PAGE) ## draw docs/ui-mockups from the form of a new job
+	@$(BIN)/python -m scripts.mockups
 
 test: $(READY) $(PAGE) ## everything: checks, the page, unit, property, golden, command line, and the merge against the controller's own code
 	@$(BIN)/python -m scripts.test

@@ -76,12 +76,31 @@ def test_every_document_that_is_linked_exists():
                 assert (path.parent / target).exists(), f"{path.name} links {target}"
 
 
+def _typed(readme: str) -> list[str]:
+    """Indented lines without their comments."""
+    text = (ROOT / readme).read_text(encoding="utf-8")
+    return [line.split("  #")[0].rstrip() for line in text.splitlines() if line.startswith("    ")]
+
+
+@pytest.mark.req("M137")
+def test_the_korean_readme_has_the_same_commands_pictures_and_links():
+    assert _typed("README.ko.md") == _typed("README.md")
+    korean, english = (
+        (ROOT / name).read_text(encoding="utf-8") for name in ("README.ko.md", "README.md")
+    )
+    assert "[한국어](README.ko.md)" in english[:200]
+    assert "[English](README.md)" in korean[:200]
+    links = [sorted(re.findall(r"\]\(([^)]+)\)", text)) for text in (korean, english)]
+    swapped = {"README.md": "README.ko.md"}
+    assert sorted(swapped.get(each, each) for each in links[0]) == links[1]
+
+
 def test_the_commands_of_the_readme_exist():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     commands = set(re.findall(r"^ {4}(?:\.venv/bin/)?astrago (\w+)", readme, re.MULTILINE))
     targets = set(re.findall(r"^ {4}make ([\w-]+)", readme, re.MULTILINE))
 
-    assert commands == {"preview", "run", "runtimes"}
+    assert commands == {"doctor", "list", "preview", "run", "runtimes"}
     for command in commands:
         subprocess.run(
             [sys.executable, "-m", "astrago_trainer", command, "--help"],

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from astrago_trainer.client import TrainerClient
 from astrago_trainer.core.errors import InvalidRequest
@@ -85,13 +85,15 @@ def test_a_job_of_two_nodes_is_filled_in_by_mouse_and_runs(site):
     _field(page, "namespace").fill("team")
     page.get_by_text("Multi node", exact=True).click()
     expect(_field(page, "nodes")).to_have_value("2")
-    page.get_by_role("button", name="Size").click()
+    page.get_by_role("button", name="Resource preset").click()
     page.get_by_role("option", name=re.compile("^Small: 1 GPU, 4 CPU, 16Gi")).click()
     expect(_field(page, "resources.gpus")).to_have_value("1")
     expect(_field(page, "resources.memory.limit")).to_have_value("16")
     for path, value in (("gpus", "0"), ("cpu.limit", "0.1"), ("memory.limit", "0.25")):
         _field(page, f"resources.{path}").fill(value)
-    expect(page.get_by_role("button", name=re.compile("Custom.*Size|Size.*Custom"))).to_be_visible()
+    expect(
+        page.get_by_role("button", name=re.compile("Custom.*preset|preset.*Custom"))
+    ).to_be_visible()
     _write(page, "code.inline", TWO_NODES)
     page.get_by_role("button", name="Add a variable").click()
     _field(page, "env[0].name").fill("WORD")
@@ -140,6 +142,8 @@ def test_the_keyboard_alone_is_enough(site):
     keys.type("team")
     keys.press("Tab")  # the type
     keys.press("Tab")  # single or multi
+    keys.press("ArrowLeft")
+    expect(page.get_by_role("radio", name="Single node")).to_be_checked()
     keys.press("ArrowRight")
     expect(page.get_by_role("radio", name="Multi node")).to_be_checked()
     _tab_to(page, "field-nodes")
@@ -231,21 +235,123 @@ def test_images_of_earlier_jobs_of_the_namespace_are_offered(site):
     _field(page, "namespace").fill("team")  # nothing of this is kept for the next one
 
 
-def test_a_draft_survives_a_reload_and_is_cleared_when_asked(site):
+def test_a_draft_survives_a_reload_until_the_form_is_reset(site):
     page = _open(site)
     _field(page, "name").fill("kept")
     page.get_by_text("TensorFlow", exact=True).click()
     _write(page, "code.inline", "print('kept')\n")
+    page.wait_for_function(
+        "Object.values(localStorage).some((text) => text.includes(\"print('kept')\"))"
+    )
     page.reload()
     expect(_field(page, "name")).to_have_value("kept")
     expect(page.get_by_role("radio", name="TensorFlow")).to_be_checked()
     expect(_field(page, "code.inline").locator(".cm-content")).to_contain_text("print('kept')")
-    page.get_by_role("button", name="Clear the draft").click()
-    page.get_by_role("alertdialog").get_by_role("button", name="Clear the draft").click()
+    page.get_by_role("button", name="Reset", exact=True).click()
+    page.get_by_role("alertdialog").get_by_role("button", name="Reset", exact=True).click()
     expect(_field(page, "name")).to_have_value("")
     page.reload()
     expect(page.get_by_role("radio", name="PyTorch")).to_be_checked()
     expect(_field(page, "name")).to_have_value("")
+
+
+@pytest.fixture
+def korean(browser, running) -> Iterator[Site]:
+    with a_window(browser, running.address, locale="ko-KR") as found:
+        found.expected = ("status of 422",)
+        yield found
+
+
+@pytest.mark.req("M37", "M83", "M137", "M141")
+def test_the_korean_form_has_the_labels_of_the_mock_up(korean):
+    page = korean.open("/new")
+    for label in (
+        "분산 학습 타입",
+        "분산학습 노드 개수",
+        "자원 프리셋",
+        "GPU",
+        "CPU 한도",
+        "메모리 한도",
+    ):
+        expect(page.get_by_text(label, exact=True).first).to_be_visible()
+    expect(
+        page.get_by_text("이미지 주소: pytorch/pytorch:2.2.2-cuda11.8-cudnn8-runtime")
+    ).to_be_visible()
+    for section in ("커맨드", "환경변수", "볼륨 마운트"):
+        expect(page.get_by_role("heading", name=section, exact=True)).to_be_visible()
+    for button in ("초기화", "설정 저장", "작업 시작"):
+        expect(page.get_by_role("button", name=button, exact=True)).to_be_visible()
+    page.get_by_text("이름으로 입력", exact=True).click()
+    expect(page.get_by_label("이미지 주소", exact=True)).to_be_visible()
+    page.get_by_text("셸 커맨드", exact=True).click()
+    # While it is empty, its name goes on with what is wrong.
+    expect(page.get_by_role("textbox", name=re.compile("^커맨드"))).to_be_visible()
+
+
+ONE_MACHINE = ("2", "0", "1", "1")
+MOCK_UP = ("2", "1", "4", "32")
+
+
+def _expect_sizes(page: Page, sizes: tuple[str, ...]) -> None:
+    """Nodes, and of each its GPUs, cores and GiB."""
+    paths = ("nodes", "resources.gpus", "resources.cpu.limit", "resources.memory.limit")
+    for path, size in zip(paths, sizes, strict=True):
+        expect(_field(page, path)).to_have_value(size)
+
+
+@pytest.mark.req("M141")
+def test_a_reset_returns_to_the_values_of_the_beginning(korean):
+    page = korean.open("/new")
+    reset = page.get_by_role("button", name="초기화", exact=True)
+    expect(reset).to_be_disabled()  # nothing was entered yet
+    _expect_sizes(page, ONE_MACHINE)
+    page.get_by_role("button", name="자원 프리셋").click()
+    page.get_by_role("option", name="기본: GPU 1개, CPU 4, 32Gi").click()
+    _expect_sizes(page, MOCK_UP)
+    _field(page, "name").fill("typed")
+    reset.click()
+    dialog = page.get_by_role("alertdialog", name="입력한 내용을 초기화할까요?")
+    dialog.get_by_role("button", name="초기화", exact=True).click()
+    expect(_field(page, "name")).to_have_value("")
+    _expect_sizes(page, ONE_MACHINE)
+    expect(reset).to_be_disabled()
+
+
+@pytest.mark.req("M141")
+def test_on_a_cluster_the_form_begins_with_the_values_of_the_mock_up(korean):
+    def as_on_a_cluster(route: Route) -> None:
+        # The page takes its defaults from the name of the engine alone; a cluster would add nothing here.
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "engine": "kubernetes"})
+
+    korean.page.route("**/api/v1/whoami", as_on_a_cluster)
+    page = korean.open("/new")
+    expect(page.get_by_role("radio", name="다중 노드")).to_be_checked()
+    _expect_sizes(page, MOCK_UP)
+    expect(page.get_by_role("button", name="자원 프리셋")).to_contain_text(
+        "기본: GPU 1개, CPU 4, 32Gi"
+    )
+    expect(page.get_by_text("노드 2개 × GPU 1개, CPU 4, 32Gi")).to_be_visible()
+
+
+@pytest.mark.req("M83", "M141")
+def test_saved_settings_are_a_job_that_starts_when_it_is_resumed(korean):
+    page = korean.open("/new")
+    _field(page, "name").fill("saved")
+    _field(page, "namespace").fill("team")
+    for path, value in (("cpu.limit", "0.1"), ("memory.limit", "0.25")):
+        _field(page, f"resources.{path}").fill(value)
+    expect(page.get_by_text("문제가 없습니다. 제출할 수 있습니다.")).to_be_visible()
+    page.get_by_role("button", name="설정 저장", exact=True).dblclick()
+    expect(page).to_have_url(f"{korean.address}/jobs/team/saved")
+    expect(page.get_by_text("saved 설정을 저장했습니다.")).to_be_visible()
+    expect(page.get_by_role("button", name="재개", exact=True)).to_be_visible()
+    assert _spec(korean, "saved")["suspend"] is True
+    assert len(korean.api("GET", "/namespaces/team/jobs?q=saved")["items"]) == 1
+    page.get_by_role("button", name="재개", exact=True).click()
+    page.get_by_role("alertdialog").get_by_role("button", name="재개", exact=True).click()
+    client = _client(korean)
+    assert client.wait("saved", timeout_seconds=120).phase == "Complete", client.explain("saved")
 
 
 @pytest.mark.req("M83")
@@ -394,7 +500,7 @@ def test_files_are_chosen_or_dropped_edited_and_run(site, tmp_path):
     expect(page.get_by_text(FINE)).to_be_visible()
     page.get_by_role("button", name="Start the job").click()
     expect(page).to_have_url(f"{site.address}/jobs/team/uploaded")
-    assert _ended(site, "uploaded") == "edited"
+    assert _ended(site, "uploaded") == "edited\nedited"
 
 
 def test_the_sample_trains_on_two_nodes(site):

@@ -4,7 +4,7 @@ A page is followed from top to bottom by one bash, in the root of the checkout. 
 
     ```sh      commands; each must succeed
     ```text    what the commands before it print, on both outputs: all of it, line by line
-    ```yaml    an excerpt of a file, for reading
+    ```yaml    an excerpt of a file, for reading; ```python likewise
 
 In a `text` block `…` stands for anything: alone on a line for any number of lines, else for the rest of a line or a
 part of it. A word such as <age> stands for one value of that form (PLACEHOLDERS). Runs of spaces are alike, because the
@@ -16,7 +16,7 @@ A comment that no reader sees, on the line above a block, changes what is done w
                                the next block that is run
     <!-- fails -->             sh: its last command must fail
     <!-- clean up -->          sh: is also executed, and may then fail, before the page is followed, and after a failure
-    <!-- from: path -->        yaml: must be an excerpt of this file, line by line; every yaml block has one
+    <!-- from: path -->        yaml, python: must be an excerpt of this file, line by line; every such block has one
 
 Anything else in a fence or in such a comment is an error: a page cannot leave the path by a typing mistake.
 """
@@ -48,7 +48,12 @@ PLACEHOLDERS = {
 
 _FENCE = re.compile(r"^```(?P<kind>.*)$")
 _MARK = re.compile(r"^<!-- *(?P<name>[^:]*?) *(?:: *(?P<value>.*?) *)?-->$")
-_MARKS = {"sh": {"not run", "fails", "clean up"}, "yaml": {"from"}, "text": set()}
+_MARKS = {
+    "sh": {"not run", "fails", "clean up"},
+    "yaml": {"from"},
+    "python": {"from"},
+    "text": set(),
+}
 _WITH_VALUE = {"not run", "from"}
 _PIECE = re.compile(r"(?P<gap>…)|<(?P<word>[a-z]+)>|(?P<space>[ \t]+)")
 
@@ -177,10 +182,13 @@ def _problems(block: _Block, root: Path) -> Iterator[tuple[int, str]]:
             yield block.line, f"the mark {name!r} has too much or too little after it"
     if not block.text.strip():
         yield block.line, "an empty block"
-    if block.kind == "yaml":
+    if "from" in _MARKS[block.kind]:
         source = root / block.marks.get("from", "")
         if not source.is_file():
-            yield block.line, "a yaml block without <!-- from: path --> of a file that exists"
+            yield (
+                block.line,
+                f"a {block.kind} block without <!-- from: path --> of a file that exists",
+            )
         elif f"\n{block.text}" not in f"\n{source.read_text(encoding='utf-8')}":
             yield block.line, f"is not an excerpt of {block.marks['from']}"
 

@@ -18,11 +18,12 @@ import {
   bodyToForm,
   type Draft,
   differences,
-  EMPTY,
   type Form,
   type FormKey,
+  firstForm,
   formToBody,
   readDraft,
+  withStandard,
 } from "./form";
 import styles from "./NewJobPage.module.css";
 import { PlanPanel, PROBLEMS } from "./PlanPanel";
@@ -55,7 +56,7 @@ export function JobForm({ offers, original, wanted }: JobFormProps) {
   // Of the place where the form was opened: the namespace may be changed in the form itself.
   const [draftName] = useState(() => `draft.${who.name}.${original ? `${home}/${original.name}` : home}`);
   const [draft] = useState(() => readDraft(remembered(draftName)));
-  const beginning = original?.form ?? EMPTY;
+  const beginning = original?.form ?? firstForm(who.engine);
   const [namespace, setNamespace] = useState(draft?.namespace ?? home);
   const [form, setForm] = useState<Form>({ ...(draft?.form ?? beginning), ...wanted });
   const set = useCallback((changes: Partial<Form>) => setForm((old) => ({ ...old, ...changes })), []);
@@ -73,15 +74,17 @@ export function JobForm({ offers, original, wanted }: JobFormProps) {
 
   const { submit, isBusy, problem, hasTried } = useSubmit(
     content,
-    () => {
+    (isSuspended) => {
+      const request = isSuspended ? { ...body, suspend: true } : body;
+      const wanted = JSON.stringify([namespace, request]);
       // One key for one content, however often it is sent: a second press, or a retry after a lost answer, is the same job.
-      if (sent.current.content !== content) sent.current = { content, key: newKey() };
+      if (sent.current.content !== wanted) sent.current = { content: wanted, key: newKey() };
       keep();
       const post = (from: string) =>
         api.post("/api/v1/namespaces/{namespace}/jobs", {
           path: { namespace },
           query: { cloned_from: from },
-          body: body as unknown as JobSpec,
+          body: request as unknown as JobSpec,
           idempotencyKey: sent.current.key,
         });
       return post(original?.namespace === namespace ? original.name : "").catch((error: unknown) => {
@@ -108,8 +111,9 @@ export function JobForm({ offers, original, wanted }: JobFormProps) {
     (keys: readonly FormKey[]) => set(Object.fromEntries(keys.map((key) => [key, beginning[key]]))),
     [set, beginning],
   );
+  const offered = useMemo(() => ({ ...offers, presets: withStandard(offers.presets) }), [offers]);
   const findings = problem && problem.errors.length > 0 ? problem.errors : plan.findings;
-  const context = { namespace, form, set, findings, offers, changed, reset, beginning, hasTried };
+  const context = { namespace, form, set, findings, offers: offered, changed, reset, beginning, hasTried };
   const own = Object.keys(who.roles)
     .filter((each) => may(who, "member", each))
     .sort();
@@ -119,20 +123,11 @@ export function JobForm({ offers, original, wanted }: JobFormProps) {
       <PageHeader
         title={original ? t("newJob.cloneTitle", { name: original.name }) : t("newJob.title")}
         actions={
-          <>
-            {!original && (
-              <Button icon="play" onPress={() => setForm(bodyToForm(offers.sample))}>
-                {t("newJob.useSample")}
-              </Button>
-            )}
-            <ClearDraft
-              isDisabled={!isChanged}
-              onClear={() => {
-                setForm(beginning);
-                setNamespace(home);
-              }}
-            />
-          </>
+          !original && (
+            <Button icon="play" onPress={() => setForm(bodyToForm(offers.sample))}>
+              {t("newJob.useSample")}
+            </Button>
+          )
         }
       />
       {original && <CloneNote count={changed.size} onReset={() => reset([...changed])} />}
@@ -140,7 +135,7 @@ export function JobForm({ offers, original, wanted }: JobFormProps) {
         className={styles.page}
         onSubmit={(event) => {
           event.preventDefault();
-          void submit();
+          void submit(false);
         }}
       >
         <div className={styles.form}>
@@ -166,6 +161,18 @@ export function JobForm({ offers, original, wanted }: JobFormProps) {
           <div className={styles.barRow}>
             <Summary form={form} />
             <Errors count={plan.findings.filter((each) => each.severity !== "warning").length} />
+            <ResetForm
+              isDisabled={!isChanged}
+              onReset={() => {
+                setForm(beginning);
+                setNamespace(home);
+              }}
+            />
+            {who.abilities.includes("suspend") && (
+              <Button isDisabled={isBusy || namespace === ""} onPress={() => void submit(true)}>
+                {t("newJob.save")}
+              </Button>
+            )}
             <Button type="submit" look="primary" icon="play" isDisabled={isBusy || namespace === ""}>
               {isBusy ? t("newJob.submitting") : t("newJob.submit")}
             </Button>
@@ -188,7 +195,7 @@ function useKept(keep: () => void): void {
   }, [keep]);
 }
 
-function useSubmit(content: string, send: () => Promise<Job>, onDone: () => void) {
+function useSubmit(content: string, send: (isSuspended: boolean) => Promise<Job>, onDone: () => void) {
   const t = useT();
   const [isBusy, setIsBusy] = useState(false);
   const [problem, setProblem] = useState<Problem>();
@@ -196,14 +203,15 @@ function useSubmit(content: string, send: () => Promise<Job>, onDone: () => void
   const isSending = useRef(false);
   // biome-ignore lint/correctness/useExhaustiveDependencies: what was wrong with another content is over
   useEffect(() => setProblem(undefined), [content]);
-  const submit = async () => {
+  const submit = async (isSuspended: boolean) => {
     if (isSending.current) return;
     isSending.current = true;
     setIsBusy(true);
     try {
-      const job = await send();
+      const job = await send(isSuspended);
       onDone();
-      toast({ tone: "good", text: t("newJob.started", { name: job.name }) });
+      const text = t(isSuspended ? "newJob.saved" : "newJob.started", { name: job.name });
+      toast({ tone: "good", text });
       navigate(to.job(job.namespace, job.name));
     } catch (error) {
       setProblem(asProblem(error));
@@ -217,23 +225,23 @@ function useSubmit(content: string, send: () => Promise<Job>, onDone: () => void
   return { submit, isBusy, problem, hasTried };
 }
 
-function ClearDraft({ isDisabled, onClear }: { isDisabled: boolean; onClear: () => void }) {
+function ResetForm({ isDisabled, onReset }: { isDisabled: boolean; onReset: () => void }) {
   const t = useT();
   const [isOpen, setIsOpen] = useState(false);
   return (
     <>
-      <Button icon="trash" isDisabled={isDisabled} onPress={() => setIsOpen(true)}>
-        {t("newJob.clearDraft")}
+      <Button isDisabled={isDisabled} onPress={() => setIsOpen(true)}>
+        {t("newJob.resetForm")}
       </Button>
       <Confirm
-        title={t("newJob.clearDraftTitle")}
-        action={t("newJob.clearDraft")}
+        title={t("newJob.resetFormTitle")}
+        action={t("newJob.resetForm")}
         isDangerous
         isOpen={isOpen}
         onClose={() => setIsOpen(false)}
-        onConfirm={async () => onClear()}
+        onConfirm={async () => onReset()}
       >
-        {t("newJob.clearDraftHelp")}
+        {t("newJob.resetFormHelp")}
       </Confirm>
     </>
   );

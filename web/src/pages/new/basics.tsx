@@ -138,6 +138,7 @@ export function ResourcesCard() {
   const isMpi = form.framework === "horovod";
   const preset = presetOf(form, offers.presets);
   const names: Record<string, string> = {
+    standard: t("newJob.presetStandard"),
     small: t("newJob.presetSmall"),
     medium: t("newJob.presetMedium"),
     large: t("newJob.presetLarge"),

@@ -90,13 +90,6 @@ describe("form and request", () => {
     };
     expect(formToBody(bodyToForm(told))).toEqual({ framework: "pytorch", resources: { cpu: "2" } });
   });
-  it("can be sent before anything is typed", () => {
-    expect(formToBody(EMPTY)).toEqual({
-      framework: "pytorch",
-      resources: { cpu: "1", memory: "1Gi" },
-      code: { inline: EMPTY.inline },
-    });
-  });
   it("sends what is no number as it is, so that the server says so at the field", () => {
     const body = formToBody({ ...EMPTY, isMultiNode: true, nodes: "two", maxRestarts: "1.5", gpus: "x" });
     expect(body).toMatchObject({ nodes: "two", max_restarts: "1.5", resources: { gpus: "x" } });

@@ -110,16 +110,17 @@ world_size = int(os.environ.get("WORLD_SIZE", "1"))
 print(f"node {rank} of {world_size} is here", flush=True)
 `;
 
+/** The form before anything is entered, with the mock-up's values (M83, M141): 2 nodes, 1 GPU, 4 CPU, 32 GB. */
 export const EMPTY: Form = {
   name: "",
   framework: "pytorch",
-  isMultiNode: false,
+  isMultiNode: true,
   nodes: "2",
-  gpus: "0",
+  gpus: "1",
   gpuResource: GPU_RESOURCE,
-  cpuLimit: "1",
+  cpuLimit: "4",
   cpuRequest: "",
-  memoryLimit: "1Gi",
+  memoryLimit: "32Gi",
   memoryRequest: "",
   hasLauncher: false,
   launcherCpuLimit: "",
@@ -540,6 +541,27 @@ export function presetOf(form: Form, presets: readonly Preset[]): string {
       form.memoryRequest === "",
   );
   return found?.name ?? CUSTOM;
+}
+
+/** The size that the form begins with on a cluster; on one machine the preset of this name sets it. */
+export const STANDARD: Preset = {
+  name: "standard",
+  gpus: Number(EMPTY.gpus),
+  cpu: EMPTY.cpuLimit,
+  memory: EMPTY.memoryLimit,
+};
+
+/** What is offered, and the standard size first where the platform has none of that name. */
+export function withStandard<P extends Preset>(presets: readonly P[]): (P | Preset)[] {
+  return presets.some((each) => each.name === STANDARD.name) ? [...presets] : [STANDARD, ...presets];
+}
+
+/** Fits nearly every machine, so that the first job starts without a change. */
+const ONE_MACHINE: Preset = { name: "", gpus: 0, cpu: "1", memory: "1Gi" };
+
+/** The form as it is when it is opened, and after a reset. */
+export function firstForm(engine: string): Form {
+  return engine === "local" ? { ...EMPTY, ...presetToForm(ONE_MACHINE) } : EMPTY;
 }
 
 export function presetToForm(preset: Preset): Partial<Form> {
