@@ -9,6 +9,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 from astrago_trainer.cli import cmd_preview
 from astrago_trainer.core.merge import VERSIONS
 from astrago_trainer.core.platform import TRAINER_VERSIONS

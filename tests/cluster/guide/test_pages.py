@@ -28,6 +28,7 @@ def test_the_legacy_training_operator(follow_page, kubectl):
 
 @pytest.mark.req("M99", "M100", "M101", "M102", "M103", "M104", "M105", "M106", "M108", "M109")
 @pytest.mark.req("M111", "M114", "M115", "M117", "M118")
+@pytest.mark.seeds("S4-21")
 def test_resilient_training(follow_page):
     follow_page("resilient-training.md")
 

@@ -82,6 +82,7 @@ def test_the_three_objects_are_there_when_the_answer_comes(ann):
 
 
 @pytest.mark.req("M1", "M2", "M11", "M19", "M23", "M24", "M25", "M26", "M27", "M28", "M61", "M131")
+@pytest.mark.seeds("S0-30")
 def test_a_job_from_its_creation_to_its_deletion(ann):
     name = create(ann, nested(ann))
     place = {"namespace": ann.namespace}
