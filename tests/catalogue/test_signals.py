@@ -244,9 +244,16 @@ def child_of(parent: int) -> int:
         int(entry.parent.name)
         for entry in Path("/proc").glob("[0-9]*/stat")
         # After the name, which may hold anything: state, then the parent.
-        if entry.read_text().rpartition(")")[2].split()[1] == str(parent)
+        if stat_of(entry).rpartition(")")[2].split()[1:2] == [str(parent)]
     ]
     return pid
+
+
+def stat_of(entry: Path) -> str:
+    try:
+        return entry.read_text()
+    except OSError:  # it has ended meanwhile
+        return ""
 
 
 @pytest.mark.req("M11", "M19")

@@ -34,6 +34,7 @@ def main() -> int:
     rank, world_size = dist.get_rank(), dist.get_world_size()
     nodes = int(os.environ.get("PET_NNODES", world_size))
     print(
+        f"PyTorch version: {torch.__version__}\n"
         "✅ 분산 학습 초기화 성공! (distributed init succeeded)\n"
         f"  - Rank: {rank}/{world_size}\n  - World Size: {world_size}\n  - Device: {device}",
         flush=True,

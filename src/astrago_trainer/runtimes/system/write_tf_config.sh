@@ -142,9 +142,11 @@ CHECK_SECONDS = 0.1
 
 def main(words: list[str]) -> int:
     has_own_traps = words[:1] == ["--own-traps"]
-    shell = words[has_own_traps:]
+    words = words[has_own_traps:]
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, TAKEN)
-    child = start(shell, mask)
+    child = start(words, mask)
+    shell = b"".join(os.fsencode(word) + b"\0" for word in words)
+    before = command_of(os.getpid())  # the child has it too, until it is the shell
     stop, informed = 0, set()
     while True:
         number = take(CHECK_SECONDS if stop else None)
@@ -156,10 +158,11 @@ def main(words: list[str]) -> int:
         elif number in NOTES:
             attempt(os.kill, child, number)
         elif number in STOPS:
-            stop = number if runs(child, shell) and not has_own_traps else 0
+            is_program = command_of(child) not in (before, shell)
+            stop = 0 if is_program or has_own_traps else number
             informed = {identity for identity, _ in members(child)}
             attempt(os.killpg, child, number)
-        elif not runs(child, shell):  # it has become a program, which did not get the stop
+        elif command_of(child) != shell:  # it has become a program, which did not get the stop
             attempt(os.kill, child, stop)
             stop = 0
         else:
@@ -215,13 +218,13 @@ def end_of(child: int) -> int | None:
         os.waitpid(end.si_pid, 0)
 
 
-def runs(pid: int, words: list[str]) -> bool:
-    """Say whether it is still this command, not another one after an `exec`."""
+def command_of(pid: int) -> bytes:
+    """Give its command line, which is another after an `exec`; none of a process that has ended."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            return file.read() == b"".join(os.fsencode(word) + b"\0" for word in words)
+            return file.read()
     except OSError:
-        return False
+        return b""
 
 
 def members(group: int):
