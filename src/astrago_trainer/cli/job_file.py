@@ -64,9 +64,6 @@ def _convert(documents: Sequence[Json], shown: str) -> Converted:
         from astrago_trainer.catalogue import default_platform
 
         platform = default_platform()
-        # The platform's own scripts: the service brings them along by itself.
-        own = {each.name for each in platform.system_scripts}
-        beside = [each for each in beside if _name(each) not in own]
         return _with_script_beside(trainjob_to_job(jobs[0], platform, _frameworks(), beside), shown)
     if len(kinds) == 1 and kinds[0] in LEGACY_KINDS and not beside:
         return legacy_to_job(jobs[0])

@@ -118,7 +118,10 @@ def trainjob_to_job(
     for at in _pod_changes(manifest):
         _add(job, _changes(manifest, at, job, problems))
     _leave_to_platform(job, scripts)
-    _take_code(job, beside, problems)
+    own = {
+        each.name for each in platform.system_scripts
+    }  # the service brings these along by itself
+    _take_code(job, [each for each in beside if each["metadata"]["name"] not in own], problems)
     if "command" not in job and "argv" not in job:
         problems.append(
             lost(
