@@ -160,7 +160,8 @@ export const newJob: Texts<"newJob"> = {
   removeVolume: "볼륨 {number} 제거",
 
   requirements: "추가 패키지 (requirements)",
-  requirementsHelp: "학습 전에 설치할 Python 패키지를 한 줄에 하나씩 적습니다. requirements.txt와 같은 형식입니다.",
+  requirementsHelp:
+    "학습 전에 설치할 Python 패키지를 한 줄에 하나씩 적습니다. requirements.txt와 같은 형식입니다.",
   maxRestarts: "재시작 횟수",
   maxRestartsHelp: "실패했을 때 모든 노드를 다시 시작하는 횟수입니다. 비워 두면 런타임 설정을 따릅니다.",
   maxRestartsHelpCount: "실패했을 때 모든 노드를 다시 시작하는 횟수입니다. 비워 두면 {count}회입니다.",
