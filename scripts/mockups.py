@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from playwright.sync_api import Browser, Page, Route, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 from tests.server.serving import a_process
 from tests.web.chromium import FLAGS, chromium
 
@@ -202,6 +202,10 @@ def _fill_in(page: Page, framework: str) -> None:
     ):
         _field(page, f"volumes[0].{path}").fill(value)
     page.get_by_role("heading", name="커맨드", exact=True).click()  # no field has the keyboard
+    # The plan has the last thing that was typed, so what the form says about its fields is up to date.
+    plan = page.locator("main form aside")
+    expect(plan.get_by_text("mountPath: /data").first).to_be_attached(timeout=60_000)
+    expect(page.get_by_text("해결할 문제")).to_have_count(0)
     page.evaluate("document.querySelector('main form aside').style.display = 'none'")
     # In a window as tall as the form, the bar with the buttons is at its end.
     tall = page.evaluate("document.documentElement.scrollHeight")

@@ -42,12 +42,12 @@ def test_the_form_offers_what_the_administrator_decided(browser, tmp_path):
         line = effective.get_by_role("option", name="image: example.org/torch:2.8").first
         expect(line).to_be_attached()
 
-        page.get_by_role("button", name="Size").click()
+        page.get_by_role("button", name="Resource preset").click()
         page.get_by_role("option", name=re.compile("^custom: .*2 CPU, 3Gi")).click()
         expect(page.locator('[id="field-resources.memory.limit"]')).to_have_value("3")
-        expect(page.get_by_role("button", name="Size")).to_contain_text("custom:")
+        expect(page.get_by_role("button", name="Resource preset")).to_contain_text("custom:")
         expect(page.get_by_text("Left empty: 5.")).to_be_visible()
 
         page.get_by_text("TensorFlow", exact=True).click()
         expect(image).to_have_count(0)  # nothing is offered for it, and the other's image has gone
-        expect(page.get_by_text(re.compile("Runs tensorflow/"))).to_be_visible()
+        expect(page.get_by_text(re.compile("Image: tensorflow/"))).to_be_visible()

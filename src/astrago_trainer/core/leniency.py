@@ -18,6 +18,8 @@ IGNORED = "field-ignored"
 CONVERTED = "value-converted"
 MOST_WARNINGS = 50
 _MOST_NAME = 100
+_MOST_DIGITS = 30
+_LARGEST: int = 10**_MOST_DIGITS
 
 _LAX: dict[object, TypeAdapter[Any]] = {int: TypeAdapter(int), bool: TypeAdapter(bool)}
 
@@ -54,7 +56,7 @@ def _read(
             continue
         kind = model.model_fields[name].annotation
         where = above + name
-        if name in model.TEXT_FROM_NUMBERS and type(value) in (int, float):
+        if name in model.TEXT_FROM_NUMBERS and type(value) in (int, float) and _is_short(value):
             made[name] = str(value)
             warnings.append(_warning(where, CONVERTED, "text is expected; the number was taken."))
         else:
@@ -72,7 +74,7 @@ def _value(kind: Any, value: Any, where: str, warnings: list[Problem]) -> Any:
             _value(parts[0], each, f"{where}[{index}]", warnings)
             for index, each in enumerate(value)
         ]
-    if kind not in _LAX or type(value) is kind:
+    if kind not in _LAX or type(value) is kind or not _is_short(value):
         return value
     try:
         made = _LAX[kind].validate_python(value)
@@ -84,6 +86,13 @@ def _value(kind: Any, value: Any, where: str, warnings: list[Problem]) -> Any:
         _warning(where, CONVERTED, f"{expected} is expected; the value was read as {shown}.")
     )
     return made
+
+
+def _is_short(value: Any) -> bool:
+    """Python prints no number with more than 4,300 digits, and a job has none with more than 30."""
+    if isinstance(value, int):
+        return bool(abs(value) < _LARGEST)
+    return not isinstance(value, str) or len(value) <= _MOST_DIGITS
 
 
 def _warning(path: str, code: str, message: str) -> Problem:

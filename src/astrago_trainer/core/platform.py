@@ -18,6 +18,12 @@ TrainerVersion = Literal["2.1", "2.2", "2.3"]
 PLATFORM = "(platform)"
 """The source of what the platform itself puts into a job; no field of a request is called so."""
 
+SYSTEM_PATH = "/shared"
+"""Where pods find the platform's own scripts."""
+REQUIREMENTS_CONTAINER = "install-requirements"
+REQUIREMENTS_VARIABLE = "ASTRAGO_REQUIREMENTS"
+"""The init container that installs the packages of a job, and the variable that lists them."""
+
 TRAINER_VERSIONS: tuple[TrainerVersion, ...] = get_args(TrainerVersion)
 
 

@@ -150,7 +150,7 @@ def _add_requests(data: dict[str, Any]) -> None:
         amount = data.get("resources", {}).get(name, {})
         try:
             limit = Quantity.parse(str(amount.get("limit", "")))
-        except QuantityError:
+        except (QuantityError, ValueError):  # a number with thousands of digits is the latter
             continue  # the rules say what is wrong with it
         if limit > Quantity.parse(request):
             amount["request"] = request

@@ -9,12 +9,11 @@ from typing import Any
 from astrago_trainer.core.convert import pods
 from astrago_trainer.core.convert.converted import Converted, Manifest, Path, lost
 from astrago_trainer.core.errors import Problem
-from astrago_trainer.core.platform import Framework, Platform, SystemScripts
+from astrago_trainer.core.platform import SYSTEM_PATH, Framework, Platform, SystemScripts
 from astrago_trainer.core.render.command import (
     CHECKPOINT_DIR,
     ENTER_FOLDER,
     MAKE_CHECKPOINTS,
-    SYSTEM_PATH,
     WORKING_DIR,
     prelude,
 )

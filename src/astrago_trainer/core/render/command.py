@@ -11,13 +11,12 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from astrago_trainer.core.platform import Platform, SystemScripts
+from astrago_trainer.core.platform import SYSTEM_PATH, Platform, SystemScripts
 from astrago_trainer.core.render.reporting import status_variables
 from astrago_trainer.core.render.requirements import USE_PACKAGES
 from astrago_trainer.core.spec import JobSpec
 from astrago_trainer.core.spec.rules import GIT_PATH, SCRIPTS_PATH
 
-SYSTEM_PATH = "/shared"
 WORKING_DIR = "ASTRAGO_WORKING_DIR"
 CHECKPOINT_DIR = "ASTRAGO_CHECKPOINT_DIR"
 MAKE_CHECKPOINTS = f'mkdir -p -- "${CHECKPOINT_DIR}" || exit 1'

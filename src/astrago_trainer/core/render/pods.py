@@ -11,8 +11,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-from astrago_trainer.core.platform import PLATFORM, Platform, SystemScripts
-from astrago_trainer.core.render.command import SYSTEM_PATH, literal
+from astrago_trainer.core.platform import PLATFORM, SYSTEM_PATH, Platform, SystemScripts
+from astrago_trainer.core.render.command import literal
 from astrago_trainer.core.render.configmaps import code_volume
 from astrago_trainer.core.render.draft import Draft, Path
 from astrago_trainer.core.render.reporting import token_volume

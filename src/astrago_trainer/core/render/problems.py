@@ -8,8 +8,7 @@ from typing import Any
 
 from astrago_trainer.core.errors import Problem
 from astrago_trainer.core.names import MAX_JOB_NAME, max_trainjob_name
-from astrago_trainer.core.platform import Platform, SystemScripts, TrainerVersion
-from astrago_trainer.core.render.command import SYSTEM_PATH
+from astrago_trainer.core.platform import SYSTEM_PATH, Platform, SystemScripts, TrainerVersion
 from astrago_trainer.core.render.pods import GIT_CONTAINER
 from astrago_trainer.core.render.runtime import NODE, RuntimeView
 from astrago_trainer.core.spec import JobSpec

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from astrago_trainer.core.platform import Platform
+from astrago_trainer.core.platform import (
+    REQUIREMENTS_CONTAINER,
+    REQUIREMENTS_VARIABLE,
+    Platform,
+)
 from astrago_trainer.core.render.runtime import NODE, view_runtime
 from astrago_trainer.core.spec import JobSpec
 
 Json = dict[str, Any]
 
-REQUIREMENTS_CONTAINER = "install-requirements"
-REQUIREMENTS_VARIABLE = "ASTRAGO_REQUIREMENTS"
 _VOLUME, _PATH = "astrago-packages", "/astrago"
 USE_PACKAGES = f'export PATH="{_PATH}/packages/bin:$PATH"'
 _MEMORY = {"limits": {"cpu": "2", "memory": "2Gi"}, "requests": {"cpu": "100m", "memory": "256Mi"}}

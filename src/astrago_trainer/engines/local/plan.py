@@ -14,9 +14,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from astrago_trainer.core.platform import (
+    REQUIREMENTS_CONTAINER,
+    REQUIREMENTS_VARIABLE,
+    SYSTEM_PATH,
+)
 from astrago_trainer.core.quantity import Quantity
-from astrago_trainer.core.render.command import SYSTEM_PATH
-from astrago_trainer.core.render.requirements import REQUIREMENTS_CONTAINER, REQUIREMENTS_VARIABLE
 from astrago_trainer.engines.base import Effective, EngineRejected, Handle
 from astrago_trainer.engines.local.env import expand
 
