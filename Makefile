@@ -96,13 +96,14 @@ server-image: cluster ## bring the image of this checkout's server into it, for 
 # Most of these tests wait for the operator, so more of them run at once than there are cores. The pages of the guide and
 # the documents in `seeds` use fixed names and follow one another; those in `install` share one installation; those in
 # `alone` change the cluster itself.
+# All parts run, also after one has failed.
+SEPARATE := install guide seeds alone
 test-cluster: ## the tests on the cluster, with the release that TRAINER names; ends the cluster
 	@$(MAKE) --no-print-directory cluster LEGACY=1
-	@TRAINER=$(TRAINER) $(BIN)/pytest -q -n 4 --ignore=tests/cluster/guide --ignore=tests/cluster/seeds --ignore=tests/cluster/alone --ignore=tests/cluster/install tests/cluster
-	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster/install
-	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster/guide
-	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster/seeds
-	@TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster/alone
+	@status=0; export TRAINER=$(TRAINER); \
+	  $(BIN)/pytest -q -n 4 $(foreach part,$(SEPARATE),--ignore=tests/cluster/$(part)) tests/cluster || status=1; \
+	  for part in $(SEPARATE); do $(BIN)/pytest -q tests/cluster/$$part || status=1; done; \
+	  exit $$status
 
 # A round kills at 40 to 60 points of a submit and 20 of a deletion; ten of them take 20 to 30 minutes on two cores, and the
 # minutes without parts of the cluster a quarter of an hour.

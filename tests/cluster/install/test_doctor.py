@@ -89,7 +89,7 @@ def test_an_account_with_few_rights_is_told_what_it_may_not_see(
 def test_a_token_that_is_not_accepted_is_one_line(installed: Installed, tmp_path: Path):
     code, findings = looked("--kubeconfig", str(a_kubeconfig(tmp_path / "config", "wrong")))
     assert code == 1
-    assert list(findings) == ["cluster"]
+    assert list(findings) == ["cluster", "platform"]  # the latter is read here, not in the cluster
     assert "Unauthorized" in findings["cluster"]["text"]
 
 
