@@ -1,10 +1,12 @@
 """MNIST-shaped pictures learned with DistributedDataParallel, for torchrun on any number of nodes.
 
 Runs on GPUs (NCCL) and without (gloo). The pictures are made here, as many as MNIST has, so nothing
-is downloaded. EPOCHS (10), BATCH_SIZE (64, per process), SAMPLES (60000, of all processes together)
-and LEARNING_RATE (0.001) come from the environment. SIGTERM ends all ranks after the same step.
+is downloaded. EPOCHS (10; or the option --epochs), BATCH_SIZE (64, per process), SAMPLES (60000, of
+all processes together) and LEARNING_RATE (0.001) come from the environment. SIGTERM ends all ranks
+after the same step.
 """
 
+import argparse
 import gc
 import os
 import signal
@@ -26,7 +28,9 @@ stop_requested = False
 
 def main() -> int:
     signal.signal(signal.SIGTERM, request_stop)
-    epochs = int(os.environ.get("EPOCHS", "10"))
+    parser = argparse.ArgumentParser(description="Train a small classifier with DDP.")
+    parser.add_argument("--epochs", type=int, default=int(os.environ.get("EPOCHS", "10")))
+    epochs = parser.parse_args().epochs
     batch_size = int(os.environ.get("BATCH_SIZE", "64"))
     samples = int(os.environ.get("SAMPLES", "60000"))
     learning_rate = float(os.environ.get("LEARNING_RATE", "0.001"))

@@ -59,3 +59,13 @@ def test_nothing_in_a_requirement_is_shell_text(tmp_path: Path, python: Path) ->
         )
     assert done.returncode != 0
     assert not (tmp_path / "owned").exists()
+
+
+def test_an_image_without_pip_is_named(tmp_path: Path) -> None:
+    import sys
+
+    folder = tmp_path / "image"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    done = run_script(tmp_path, folder / "bin", "greeting", "http://127.0.0.1:9/")
+    assert done.returncode == 1
+    assert "has no pip; build an image with the packages instead" in done.stdout

@@ -5,6 +5,10 @@ python=$(command -v python3 || command -v python) || {
   echo 'install-requirements: the image has no Python; build an image with the packages instead'
   exit 1
 }
+if ! "$python" -m pip --version > /dev/null 2>&1; then
+  echo "install-requirements: the image's $python has no pip; build an image with the packages instead"
+  exit 1
+fi
 folder=${ASTRAGO_PACKAGES:-/astrago}
 printf '%s\n' "$ASTRAGO_REQUIREMENTS" > "$folder/requirements.txt"
 # Without its own pip, which Debian splits off; the image's pip installs into it.
