@@ -6,8 +6,8 @@ torch once, outside the checkout. Shows the numbers and ends everything it began
 
 from __future__ import annotations
 
-import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,7 +21,6 @@ ASTRAGO = str(Path(sys.executable).with_name("astrago"))
 SAMPLE = "runtimes/pytorch-simple/train.py"
 JOB = "demo"
 RUN = ("run", SAMPLE, "--name", JOB, "--nodes", "2")
-SERVE = "serve"
 STOP_SECONDS = 30.0
 
 
@@ -79,7 +78,7 @@ def server(folder: str) -> Iterator[str]:
     log = Path(folder) / "server.log"
     with log.open("wb") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "scripts.demo", SERVE, folder],
+            [ASTRAGO, "up", "--port", "0", "--data", folder],
             cwd=ROOT,
             env=env,
             stdout=subprocess.PIPE,
@@ -89,10 +88,10 @@ def server(folder: str) -> Iterator[str]:
         )
     assert process.stdout is not None
     try:
-        url = process.stdout.readline().strip()
-        if not url:
+        found = re.search(r"http://\S+", process.stdout.readline())
+        if found is None:
             sys.exit(f"demo: the server did not start:\n{log.read_text()[-3000:]}")
-        yield url
+        yield found[0]
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -103,29 +102,9 @@ def server(folder: str) -> Iterator[str]:
         process.stdout.close()
 
 
-def serve(folder: str) -> None:
-    from astrago_trainer.engines.local.engine import LocalEngine
-    from astrago_trainer.environments import images_here
-    from astrago_trainer.server.log_lines import set_up_logging
-    from astrago_trainer.server.run import serve as serve_until_told
-    from astrago_trainer.server.settings import read_settings
-
-    settings = read_settings(os.environ, data=Path(folder), port=0, host="127.0.0.1")
-    set_up_logging(settings.log)
-    engine = LocalEngine(settings.data, images=images_here())
-
-    def tell(address: str) -> None:
-        print(address, flush=True)
-
-    asyncio.run(serve_until_told(settings, engine=engine, on_ready=tell))
-
-
 def say(*lines: str) -> None:
     print("", *lines, sep="\n", flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == [SERVE]:
-        serve(sys.argv[2])
-    else:
-        sys.exit(main())
+    sys.exit(main())
