@@ -12,7 +12,7 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -202,18 +202,22 @@ class Cluster(LocalEngine):
                 held = sum([amounts] * pods, Amounts())
                 yield place, NodeShare(plan["namespace"], plan["name"], pods, held)
 
-    def _fitted(self, plan: dict[str, Any]) -> dict[str, Any]:
+    def _fitted(self, plan: dict[str, Any], job_set: Mapping[str, Any]) -> dict[str, Any]:
         """A job for GPUs is counted as small: they are not here, and this machine must take several such jobs."""
         if not any(group["pod"]["containers"][0]["gpus"] for group in plan["groups"]):
-            return super()._fitted(plan)
-        return {**plan, "needs": {"cpu": 50, "memory": 64 << 20, "gpus": 0}}
+            return super()._fitted(plan, job_set)
+        counted = {"cpu": 50, "memory": 64 << 20, "gpus": 0}
+        return {**plan, "needs": counted, "shortfall": ""}
+
+    def shortfall(self, job_set: Mapping[str, Any]) -> None:
+        """Nothing is missing on the cluster that the pictures show."""
 
 
 def serve(folder: str) -> None:
     """Until it is told to stop; prints its address when it answers."""
     settings = read_settings(os.environ, data=Path(folder), port=0, host="127.0.0.1")
 
-    def tell(address: str) -> None:
+    def tell(address: str, _: object) -> None:
         print(address, flush=True)
 
     asyncio.run(serve_until_told(settings, engine=Cluster(settings.data), on_ready=tell))
