@@ -8,13 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from astrago_trainer.environments.folders import cache_folder
 from cluster.errors import ClusterError
 
-
-def cache_folder() -> Path:
-    """$ASTRAGO_CACHE, else a folder in the user's cache."""
-    users = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return Path(os.environ.get("ASTRAGO_CACHE") or users / "astrago-trainer")
+__all__ = ["cache_folder", "locked"]
 
 
 @contextmanager

@@ -109,7 +109,7 @@ def _unique_names(settings: PlatformSettings) -> Iterator[Broken]:
 
 
 def _presets_within_limits(settings: PlatformSettings) -> Iterator[Broken]:
-    """A size that the form offers and the server refuses helps nobody."""
+    """A size that the form offers must be one that the server accepts."""
     limits = settings.limits
     for index, each in enumerate(settings.presets or ()):
         for field, found, most in (

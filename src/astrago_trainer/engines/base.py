@@ -205,7 +205,7 @@ def _listed(amounts: Amounts, *, is_request: bool) -> str:
 
 
 def _memory(size: int) -> str:
-    """As Kubernetes writes it, without digits that nobody asked for."""
+    """As Kubernetes writes it, without needless digits."""
     unit, name = (2**30, "Gi") if size >= 2**30 else (2**20, "Mi")
     return f"{size / unit:.0f}{name}" if size >= 10 * unit else f"{size / unit:.2g}{name}"
 

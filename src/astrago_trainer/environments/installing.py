@@ -1,4 +1,4 @@
-"""Installs an environment with uv: once, whoever asks, with progress, and with one clear message when it fails.
+"""Installs an environment with uv: once for all callers, with progress, and with one clear message when it fails.
 
 The progress is what uv has written so far, read from the kernel, against the size in the table: uv itself reports none
 to programs.
@@ -76,7 +76,7 @@ def install(
 
 
 def remove(folder: Path) -> None:
-    """Frees the space; whoever installs it at the moment is waited for."""
+    """Free the space; an install that is under way is waited for."""
     with locked(folder, lambda: None):
         unmark(folder)
         shutil.rmtree(folder, ignore_errors=True)

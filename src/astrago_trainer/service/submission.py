@@ -129,7 +129,7 @@ class Planner:
         )
 
     def shortfall(self, job_set: Mapping[str, Any]) -> Shortfall | None:
-        """What the job asks for beyond all that the engine has; None when it fits, or nobody knows."""
+        """What the job asks for beyond all that the engine has; None when it fits, or that is not known."""
         engine = self._engine
         return engine.shortfall(job_set) if isinstance(engine, IsLimited) else None
 
