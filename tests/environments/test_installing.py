@@ -100,6 +100,7 @@ def test_requirements_that_cannot_be_met_are_named(wheels, requirement, said):
         install(environment, lambda _: None)
     assert failed.value.code == "bad-requirements"
     assert said in str(failed.value)
+    assert "cause:" not in str(failed.value)
     assert "Correct the requirements" in str(failed.value)
     assert not environment.folder.exists()
 

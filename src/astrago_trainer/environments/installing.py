@@ -262,6 +262,7 @@ def _reason(said: str) -> str:
         (at for at, line in enumerate(said.splitlines()) if re.match(r"\s*(error:|×)", line)), 0
     )
     text = " ".join(line for line in lines[start:] if line and not line.startswith("hint:"))
+    text = re.sub(r"\s*\bcause: ", ": ", text, count=1)
     return text.removeprefix("error: ").rstrip(".")[:500] or "uv said nothing"
 
 
