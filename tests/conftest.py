@@ -1,4 +1,7 @@
-"""Signals as they are in a container: a shell that starts tests in the background ignores some."""
+"""What holds for all tests: examples without a time limit, and signals as they are in a container.
+
+A shell that starts tests in the background ignores some of them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,11 @@ import signal
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# Hypothesis judges an example by the clock of the wall, which says nothing on a machine that does other things too.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)
