@@ -29,7 +29,7 @@ def main() -> int:
         os.environ |= {"ASTRAGO_SERVER": url, "ASTRAGO_NAMESPACE": "demo"}
         say(f"A server answers at {url}. Two nodes train a small classifier on it:")
         try:
-            code = astrago(*RUN)
+            code = astrago(*RUN, *(("--env", "EPOCHS") if "EPOCHS" in os.environ else ()))
             if code == 0:
                 astrago("metrics", JOB)
         except KeyboardInterrupt:

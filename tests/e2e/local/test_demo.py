@@ -19,7 +19,7 @@ def test_the_demo_trains_on_two_nodes_and_ends_by_itself(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "scripts.demo"],
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path), "COLUMNS": "80"},
+        env={**os.environ, "TMPDIR": str(tmp_path), "COLUMNS": "80", "EPOCHS": "1"},
         capture_output=True,
         text=True,
         timeout=300,
