@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from astrago_trainer.environments.needs import Needs, needs_of
@@ -35,6 +37,17 @@ LAUNCH = "python /shared/launch.py -- /workspace/scripts/train.py"
 )
 def test_packages_and_framework_are_read_off_code_and_command(files, command, expected):
     assert needs_of(files, [command], has_other_code=False) == expected
+
+
+@pytest.mark.parametrize("text", ["a" * 130_000, "python " * 18_000, "python" + " -a" * 40_000])
+def test_a_long_command_is_read_in_linear_time(text):
+    begun = time.process_time()
+    needs_of({}, [text], has_other_code=False)
+    assert time.process_time() - begun < 2  # milliseconds; a quadratic search takes minutes
+
+
+def test_large_code_is_not_parsed():
+    assert needs_of({"train.py": "x = 1\n" * 60_000}, [RUN], has_other_code=False) == Needs(True)
 
 
 def test_code_that_cannot_be_read_here_may_need_anything():

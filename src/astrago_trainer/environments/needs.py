@@ -23,8 +23,10 @@ _FRAMEWORKS = (
 )
 _SYSTEM = "/shared/"
 """Where the platform's own scripts lie; they need the standard library alone."""
-_PYTHON_FILE = re.compile(r"[\w./-]*\w\.py\b")
+_PATH = re.compile(r"[\w./-]+")  # a run is read once: a command is a tenant's text of up to 128 KiB
 _MODULE = re.compile(r"\bpython[\d.]*\s+(?:-\w+\s+)*-m\s+(\w+)")
+_MOST_PARSED = 256 * 1024
+"""Characters. A server reads the code of every job, and must not stop for a large one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,8 @@ def needs_of(sources: Mapping[str, str], commands: Iterable[str], *, has_other_c
     shell = "\n".join(commands)
     everything = "\n".join((shell, *sources.values()))
     framework = next((name for name, words in _FRAMEWORKS if words.search(everything)), "")
-    if framework or has_other_code or _runs_unknown_code(shell, sources):
+    is_large = len(everything) > _MOST_PARSED
+    if framework or has_other_code or is_large or _runs_unknown_code(shell, sources):
         return Needs(True, framework)
     local = {name.rpartition("/")[2].removesuffix(".py") for name in sources}
     local |= {name.partition("/")[0] for name in sources if "/" in name}
@@ -68,7 +71,8 @@ def imports(source: str) -> set[str]:
 def _runs_unknown_code(shell: str, sources: Mapping[str, str]) -> bool:
     """A script or module that the job does not bring along: it lies on a volume or in the image."""
     names = {name.rpartition("/")[2] for name in sources}
-    found = [each for each in _PYTHON_FILE.findall(shell) if not each.startswith(_SYSTEM)]
+    paths = (each for each in _PATH.findall(shell) if each.endswith(".py"))
+    found = [each for each in paths if not each.startswith(_SYSTEM)]
     scripts = {each.rpartition("/")[2] for each in found}
     modules = set(_MODULE.findall(shell)) - sys.stdlib_module_names
     return bool(scripts - names or modules)

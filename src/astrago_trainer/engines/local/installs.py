@@ -32,7 +32,7 @@ class Install:
         self._loop = loop
         self._on_text = on_text
         self._rest = b""
-        self._reports, told = os.pipe2(os.O_CLOEXEC)
+        self._reports, sender = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(self._reports, False)
         self.pid = os.posix_spawn(
             what["command"][0],
@@ -42,12 +42,12 @@ class Install:
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, output.write, 1),
                 (os.POSIX_SPAWN_DUP2, output.write, 2),
-                (os.POSIX_SPAWN_DUP2, told, _REPORTS),
+                (os.POSIX_SPAWN_DUP2, sender, _REPORTS),
             ],
             setsid=True,
             setsigdef=[signal.SIGINT, signal.SIGHUP, signal.SIGPIPE],
         )
-        os.close(told)
+        os.close(sender)
         output.started()
         loop.on_readable(self._reports, self._read)
 

@@ -52,14 +52,16 @@ async def create(
     with suppress(TimeoutError):
         async with asyncio.timeout(HANDED_SECONDS):
             await shared.service.until_handed(record.job.namespace, record.job.name)
-    told = [{"path": each.path, "code": each.code, "message": each.message} for each in warnings]
+    reported = [
+        {"path": each.path, "code": each.code, "message": each.message} for each in warnings
+    ]
     return json_answer(
         {
             "status": "success",
             "trainjob_name": record.job.name,
             "namespace": record.job.namespace,
             "created_at": reads.seconds_to_text(record.job.created_at),
-            **({"warnings": told} if told else {}),
+            **({"warnings": reported} if reported else {}),
         }
     )
 
