@@ -49,7 +49,7 @@ class Start:
 def start(what: Start, *, has_view: bool) -> tuple[int, int]:
     """The pid of the new process, and the pipe that tells of a failed start: empty when the program has begun."""
     told, tell = os.pipe2(os.O_CLOEXEC)
-    pid = os.fork()
+    pid = _fork()
     if pid == 0:
         _run(what, tell, has_view)
     os.close(tell)
@@ -63,7 +63,7 @@ def start_beside(
 
     `run` is a command, which gets the container's environment, or what an interpreter was asked for.
     """
-    new = os.fork()
+    new = _fork()
     if new == 0:
         try:
             _prepare(what)
@@ -87,6 +87,15 @@ def start_beside(
 
 def resource_kinds() -> list[int]:
     return [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
+
+
+def _fork() -> int:
+    """A signal to the child waits until `_prepare`: before that the handlers of the supervisor would take it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    pid = os.fork()
+    if pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return pid
 
 
 def _prepare(what: Start) -> None:

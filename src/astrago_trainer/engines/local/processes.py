@@ -70,7 +70,10 @@ def _belongs(pid: int, mark: _Mark, session: int) -> bool:
             fields = file.read().rpartition(b")")[2].split()
         if fields[0] in b"ZX":
             return False
-        if int(fields[3]) == session:
+        if session in (
+            pid,
+            int(fields[3]),
+        ):  # the first process begins its session a moment after its start
             return True
         with open(f"/proc/{pid}/environ", "rb") as file:
             if mark.environment in b"\0" + file.read() + b"\0":
