@@ -80,6 +80,7 @@ campaign: fuzz-merge ## the long versions of the tests, with seeds that replay a
 	@$(BIN)/python -m tests.service.campaign --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.catalogue.signal_campaign --rounds $(STOPS) $(if $(SEED),--seed $(SEED))
 	@ASTRAGO_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/server/test_schema.py
+	@ASTRAGO_CAMPAIGN=1 $(BIN)/pytest -q tests/e2e/local/test_samples.py
 	@ASTRAGO_LOCKED_SECONDS=30 $(BIN)/pytest -q tests/server/test_faults.py
 
 TRAINER ?= 2.1
@@ -111,6 +112,7 @@ CRASHES ?= 10
 campaign-cluster: cluster ## the long versions of the faults on the cluster: parts of it away for a minute, kills at every step
 	@ASTRAGO_DOWN_SECONDS=60 TRAINER=$(TRAINER) $(BIN)/pytest -q --durations=0 -k "without or hangs or killed_control or away" tests/cluster/alone/test_service_faults.py tests/cluster/service/test_faults.py
 	@$(BIN)/python -m tests.cluster.service.campaign --rounds $(CRASHES)
+	@ASTRAGO_CAMPAIGN=1 TRAINER=$(TRAINER) $(BIN)/pytest -q tests/cluster/alone/test_start_and_stop.py
 
 clean-cluster: $(READY) ## end the cluster and everything in it (ALL=1: with its keys and images)
 	@$(BIN)/python -m cluster down $(if $(ALL),--all)

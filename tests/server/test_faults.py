@@ -31,8 +31,8 @@ from tests.server.serving import (
 from tests.server.test_process import _connections
 from tests.service.jobs import SetClock
 
-LOCKED_SECONDS = float(os.environ.get("ASTRAGO_LOCKED_SECONDS", "11"))
-"""Longer than a write waits for the lock (10 s)."""
+LOCKED_SECONDS = float(os.environ.get("ASTRAGO_LOCKED_SECONDS", "6"))
+"""Longer than a write waits for the lock (5 s)."""
 
 
 @contextmanager

@@ -266,10 +266,13 @@ def test_slow_clients_are_cut_off_and_hold_nobody_up(tmp_path):
         "ASTRAGO_SEND_SECONDS": "1",
         "ASTRAGO_ENGINE": "fake",
     }
-    with (
-        a_process(tmp_path / "data", **limits) as server,
-        _connections(server.address, 300) as slow,
-    ):
+    requests = (
+        b"GET /healthz HTTP/1.1\r\nHost: loc",
+        b"POST /api/v1/namespaces/a/jobs HTTP/1.1\r\nHost: localhost\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{",
+        b"GET /api/v1/namespaces/user-123/jobs/big/logs?rank=0 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    )
+    with a_process(tmp_path / "data", **limits) as server, ExitStack() as stack:
         made = httpx.post(
             f"{server.address}{JOBS}", json=a_request(user="user123", name="big")
         ).json()
@@ -278,18 +281,11 @@ def test_slow_clients_are_cut_off_and_hold_nobody_up(tmp_path):
         )
         log.parent.mkdir(parents=True)
         log.write_bytes(b"x" * (64 << 20))
-        for number, each in enumerate(slow):
-            if number % 3 == 0:
-                each.sendall(b"GET /healthz HTTP/1.1\r\nHost: loc")
-            elif number % 3 == 1:
-                each.sendall(
-                    b"POST /api/v1/namespaces/a/jobs HTTP/1.1\r\nHost: localhost\r\n"
-                    b"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
-                )
-            else:
-                each.sendall(
-                    b"GET /api/v1/namespaces/user-123/jobs/big/logs?rank=0 HTTP/1.1\r\nHost: localhost\r\n\r\n"
-                )
+        slow = []
+        for number in range(300):
+            # Sent at once: the second of the limit begins with the connection.
+            slow.append(stack.enter_context(_connect(server.address)))
+            slow[-1].sendall(requests[number % 3])
         times = []
         with httpx.Client(timeout=PATIENCE) as client:
             for _ in range(100):

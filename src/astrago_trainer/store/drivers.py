@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Work = Callable[[Connection], T]
 
-BUSY_SECONDS = 10.0
+BUSY_SECONDS = 5.0
 """How long a write waits for another process that holds the database locked."""
 
 

@@ -29,6 +29,7 @@ from tests.cluster.alone.neighbours import (
     servers,
     setting,
 )
+from tests.lengths import in_campaign
 
 ROOT = Path(__file__).parents[3]
 
@@ -103,7 +104,9 @@ def test_a_running_cluster_is_found_and_not_started_again(holder, version):
     assert output.splitlines()[-1] == f"export KUBECONFIG={holder.layout.kubeconfig}"
 
 
-@pytest.mark.parametrize("victim", ["kubelet", "containerd", "the outer process", "all of it"])
+@pytest.mark.parametrize(
+    "victim", ["kubelet", "all of it", *in_campaign("containerd", "the outer process")]
+)
 def test_a_cluster_that_was_killed_starts_again(holder, version, victim):
     before = holder.pid()
     assert before is not None
@@ -135,7 +138,7 @@ def test_of_two_starts_at_once_one_starts_and_the_other_finds_it(holder, version
     assert_whole(holder)
 
 
-@pytest.mark.parametrize("moment", ["etcd.json", "started", "manifests"])
+@pytest.mark.parametrize("moment", ["started", *in_campaign("etcd.json", "manifests")])
 def test_a_start_that_was_killed_is_followed_by_one_that_works(holder, version, moment):
     tool("down")
     with start_tool("up", "--trainer", version) as process:
@@ -149,7 +152,7 @@ def test_a_start_that_was_killed_is_followed_by_one_that_works(holder, version, 
     assert_whole(holder)
 
 
-@pytest.mark.parametrize("moment", ["etcd.json", "manifests"])
+@pytest.mark.parametrize("moment", ["manifests", *in_campaign("etcd.json")])
 def test_an_interrupted_start_ends_what_it_started(holder, version, moment):
     tool("down")
     with start_tool("up", "--trainer", version) as process:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.local.jobs import ROOT, a_job, an_engine, log, run, told
 from tests.engines.jobs import until
+from tests.lengths import in_campaign
 
 from astrago_trainer import catalogue
 from astrago_trainer.core.lifecycle import Phase
@@ -20,7 +21,15 @@ from astrago_trainer.engines.local.plan import make_plan
 SMALL = {"cpu": {"request": "100m"}, "memory": {"request": "256Mi", "limit": "4Gi"}}
 
 
-@pytest.fixture(params=["view", "plain"])
+OTHER = {"view": "plain", "plain": "view"}
+
+
+def isolated(name: str) -> pytest.MarkDecorator:
+    """How the pods of this sample are kept apart: one way in `make test`, both in the campaign."""
+    return pytest.mark.parametrize("engine", [name, *in_campaign(OTHER[name])], indirect=True)
+
+
+@pytest.fixture
 def engine(request, tmp_path):
     return an_engine(tmp_path / "data", request.param)
 
@@ -30,6 +39,7 @@ def numbers(**values: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.req("M58", "M59", "M60")
+@isolated("view")
 def test_pytorch_trains_on_two_nodes_to_equal_weights(engine):
     job = a_job(
         "pytorch",
@@ -52,6 +62,7 @@ def test_pytorch_trains_on_two_nodes_to_equal_weights(engine):
 
 
 @pytest.mark.req("M103", "M115", "M116", "M117")
+@isolated("view")
 def test_fsdp_under_torchrun_resumes_from_its_checkpoint_after_a_kill(engine):
     job = a_job(
         "pytorch",
@@ -110,6 +121,7 @@ def ranks_of(uid: str) -> list[int]:
 
 
 @pytest.mark.req("M39", "M48", "M77")
+@isolated("plain")
 def test_tensorflow_trains_on_three_nodes_with_names_that_resolve(engine):
     job = a_job(
         "tensorflow",
@@ -134,6 +146,7 @@ def test_tensorflow_trains_on_three_nodes_with_names_that_resolve(engine):
 
 
 @pytest.mark.req("M105")
+@isolated("plain")
 def test_mpirun_starts_a_process_in_every_pod_of_the_job(engine):
     job = a_job(
         "horovod",
