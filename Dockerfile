@@ -32,8 +32,9 @@ LABEL org.opencontainers.image.title="astrago-trainer" \
 COPY --from=wheel /opt/astrago /opt/astrago
 RUN install --directory --owner=65532 --group=65532 /data \
  && ln -s /opt/astrago/bin/astrago /usr/local/bin/astrago
-# Beyond loopback the server wants tokens; the first one is in /data/admin-token.
-ENV ASTRAGO_DATA=/data ASTRAGO_HOST=0.0.0.0 ASTRAGO_AUTH=tokens PYTHONDONTWRITEBYTECODE=1
+# Beyond loopback the server wants tokens; the first one is in /data/admin-token. Jobs run on the cluster: the local engine
+# would run those of all users as one user beside that file, and starts only with ASTRAGO_LOCAL_USERS=trusted.
+ENV ASTRAGO_DATA=/data ASTRAGO_HOST=0.0.0.0 ASTRAGO_AUTH=tokens ASTRAGO_ENGINE=kubernetes PYTHONDONTWRITEBYTECODE=1
 USER 65532:65532
 VOLUME /data
 EXPOSE 8000

@@ -211,7 +211,12 @@ def _a_server(data: Path) -> Iterator[tuple[str, str]]:
         process = subprocess.Popen(
             [sys.executable, "-m", "scripts.screenshots", SERVE, str(data)],
             cwd=ROOT,
-            env={**environment, "ASTRAGO_AUTH": "tokens", "ASTRAGO_SIGNUP": "open"},
+            env={
+                **environment,
+                "ASTRAGO_AUTH": "tokens",
+                "ASTRAGO_SIGNUP": "open",
+                "ASTRAGO_LOCAL_USERS": "trusted",
+            },
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,

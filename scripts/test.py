@@ -55,7 +55,15 @@ def parts() -> tuple[Part, list[Part]]:
     python = sys.executable
     pytest = (python, "-m", "pytest", "-q")
     workers = str((os.cpu_count() or 1) + 1)
-    tests = (*pytest, "-n", workers, "--dist", "worksteal", "--ignore=tests/cluster", "--ignore=tests/web")
+    tests = (
+        *pytest,
+        "-n",
+        workers,
+        "--dist",
+        "worksteal",
+        "--ignore=tests/cluster",
+        "--ignore=tests/web",
+    )
     return Part("tests", tests), [
         Part("check", ("make", "--no-print-directory", "check")),
         Part("page", (python, "-m", "scripts.page", "check")),

@@ -37,7 +37,10 @@ def test_both_doors_say_the_same(
     there = told(astrago, tmp_path)
     assert here.keys() == there.keys()
     for command, result in here.items():
-        assert plain(result) == plain(there[command]), command
+        ours, theirs = plain(result), plain(there[command])
+        only_here = [line for place in (1, 2) for line in set(ours[place]) - set(theirs[place])]
+        only_there = [line for place in (1, 2) for line in set(theirs[place]) - set(ours[place])]
+        assert ours == theirs, f"{command}: only here {only_here}, only there {only_there}"
 
 
 def told(astrago: Astrago, folder: Path) -> dict[str, Result]:

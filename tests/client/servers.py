@@ -28,7 +28,7 @@ def a_server(data: Path, *, port: int = 0, **env: str) -> Iterator[str]:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env={**own, **env},
+            env={**own, "ASTRAGO_LOCAL_USERS": "trusted", **env},
         )
     assert process.stdout is not None
     try:

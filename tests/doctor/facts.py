@@ -20,6 +20,7 @@ MACHINE = MachineFacts(
     python="3.11.7",
     executable="/opt/astrago/bin/python",
     settings_trouble="",
+    users_are_trusted=False,
     environments_trouble="",
     frameworks={"/opt/astrago/bin": ("torch",)},
     provided={"torch 2.15": True, "tensorflow-cpu 2.15": False},

@@ -634,3 +634,36 @@ def test_the_machine_is_the_only_node_and_shows_who_has_it(viewed, monkeypatch):
     assert during.shares == (NodeShare(handle.namespace, handle.name, 1, used),)
     assert (during.free.cpu, during.free.gpus) == (2.5, 1)
     assert after.used == Amounts()
+
+
+SECRETS = {
+    "HF_TOKEN": "hf-secret",
+    "AWS_SECRET_ACCESS_KEY": "aws-secret",
+    "ASTRAGO_DATABASE": "postgresql://astrago:db-secret@db/astrago",
+    "https_proxy": "http://me:proxy-secret@proxy:3128",
+}
+ITS_OWN_AND_THOSE_ABOVE = """
+process=$BASHPID
+while [ "$process" -gt 1 ]; do
+    tr '\\0' '\\n' < /proc/$process/environ
+    process=$(awk '{print $4}' /proc/$process/stat)
+done
+"""
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"), [("", set()), ("HF_TOKEN, https_proxy", {"HF_TOKEN", "https_proxy"})]
+)
+def test_secrets_of_the_server_reach_no_job_unless_they_are_named(
+    engine, monkeypatch, named, expected
+):
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("ASTRAGO_LOCAL_ENV", named)
+    monkeypatch.setenv("http_proxy", "http://proxy:3128")
+    seen, folder = run(engine, effective(ITS_OWN_AND_THOSE_ABOVE))
+    assert seen.phase is Phase.COMPLETE
+    lines = log(folder).splitlines()
+    found = {name for name, value in SECRETS.items() if any(value in line for line in lines)}
+    assert found == expected
+    assert "http_proxy=http://proxy:3128" in lines

@@ -129,7 +129,7 @@ class Process:
         with self.stderr.open("ab") as stderr:
             self.process = subprocess.Popen(
                 [*command, "--data", str(data)],
-                env={**environment, **variables},
+                env={**environment, "ASTRAGO_LOCAL_USERS": "trusted", **variables},
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 text=True,

@@ -317,3 +317,17 @@ def test_a_page_of_another_site_cannot_post(tmp_path, headers, status):
             assert "access-control-allow-origin" not in answer.headers
 
     asyncio.run(story())
+
+
+def test_the_data_folder_is_its_owners_alone(tmp_path):
+    data = tmp_path / "data"
+    data.mkdir(mode=0o755)
+
+    async def scenario():
+        async with a_site(data, auth="tokens"):
+            pass
+
+    asyncio.run(scenario())
+    assert data.stat().st_mode & 0o777 == 0o700
+    open_files = [path for path in data.iterdir() if path.is_file() and path.stat().st_mode & 0o077]
+    assert open_files == []

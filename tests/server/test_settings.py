@@ -17,6 +17,9 @@ from astrago_trainer.server.settings import BadSettings, ServerSettings, read_se
 ROOT = Path(__file__).parents[2]
 
 
+TRUSTED = {"AUTH": "tokens", "LOCAL_USERS": "trusted"}
+
+
 def test_the_command_line_comes_before_the_environment():
     found = read_settings(
         {"ASTRAGO_PORT": "9000", "ASTRAGO_DATA": "/x", "ASTRAGO_SEND_SECONDS": "2.5"}, port=9001
@@ -35,13 +38,17 @@ def test_the_command_line_comes_before_the_environment():
         ({"AUTH": "none"}, "off, tokens"),
         ({"ENGINE": "docker"}, "local, kubernetes"),
         ({"ENGINE": "kubernetes", "HOST": "0.0.0.0"}, "with your rights. Set ASTRAGO_AUTH=tokens"),
+        ({"AUTH": "tokens"}, "ASTRAGO_LOCAL_USERS=trusted"),
+        ({"AUTH": "tokens", "SIGNUP": "open"}, "ASTRAGO_ENGINE=kubernetes"),
+        ({"AUTH": "tokens", "HOST": "0.0.0.0", "SIGNUP": "open"}, "LOCAL_USERS=trusted"),
+        ({"LOCAL_USERS": "friends"}, "separate, trusted; found 'friends'"),
         ({"NAMESPACES": "user-*,Bad Name"}, "ASTRAGO_NAMESPACES must be names .* 'Bad Name'"),
         ({"NAMESPACES": "kube-system"}, "own namespaces"),
         ({"NAMESPACE_SELECTOR": "team in (ml)"}, "team=ml,astrago; found 'team in"),
         ({"TRAINER": "2.0"}, "auto, 2.1, 2.2, 2.3"),
         ({"OIDC_ISSUER": "https://id.example"}, "ASTRAGO_AUTH=tokens"),
-        ({"OIDC_ISSUER": "https://id.example", "AUTH": "tokens"}, "OIDC_AUDIENCE"),
-        ({"OIDC_ISSUER": "http://id.example", "OIDC_AUDIENCE": "a", "AUTH": "tokens"}, "https"),
+        ({"OIDC_ISSUER": "https://id.example", **TRUSTED}, "OIDC_AUDIENCE"),
+        ({"OIDC_ISSUER": "http://id.example", "OIDC_AUDIENCE": "a", **TRUSTED}, "https"),
     ],
 )
 def test_what_would_be_unsafe_or_senseless_is_refused(variables, word):
@@ -50,11 +57,21 @@ def test_what_would_be_unsafe_or_senseless_is_refused(variables, word):
         read_settings({"ASTRAGO_DATA": "/x", **given})
 
 
-def test_beyond_loopback_with_tokens_is_fine():
+@pytest.mark.parametrize(
+    "more", [{"ASTRAGO_ENGINE": "kubernetes"}, {"ASTRAGO_LOCAL_USERS": "trusted"}]
+)
+def test_beyond_loopback_with_tokens_is_fine(more):
     found = read_settings(
-        {"ASTRAGO_DATA": "/x", "ASTRAGO_HOST": "0.0.0.0", "ASTRAGO_AUTH": "tokens"}
+        {"ASTRAGO_DATA": "/x", "ASTRAGO_HOST": "0.0.0.0", "ASTRAGO_AUTH": "tokens", **more}
     )
     assert not found.is_local_only
+
+
+def test_the_image_starts_with_its_own_settings():
+    text = (Path(__file__).parents[2] / "Dockerfile").read_text(encoding="utf-8")
+    (line,) = (line for line in text.splitlines() if line.startswith("ENV ASTRAGO_DATA"))
+    found = read_settings(dict(word.split("=") for word in line.split()[1:]))
+    assert (found.engine, found.auth) == ("kubernetes", "tokens")
 
 
 def test_a_cluster_that_is_not_there_is_told_at_the_start(tmp_path, monkeypatch):

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 _EPILOG = """\
   astrago up             on http://127.0.0.1:8000, for this machine alone
   astrago up --port 0    on a free port
-  ASTRAGO_AUTH=tokens astrago up --host 0.0.0.0
-                         for others, who need a token
+  ASTRAGO_AUTH=tokens ASTRAGO_LOCAL_USERS=trusted astrago up --host 0.0.0.0
+                         for others, who need a token and trust each other:
+                         all jobs run as your user
   astrago up --engine kubernetes
                          jobs run on the cluster of KUBECONFIG, with your rights
   ASTRAGO_AUTH=tokens astrago up --engine kubernetes --host 0.0.0.0

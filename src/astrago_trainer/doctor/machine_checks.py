@@ -35,6 +35,12 @@ def check_python(facts: MachineFacts) -> Finding:
 def check_settings(facts: MachineFacts) -> Finding:
     if facts.settings_trouble:
         return wrong("settings", facts.settings_trouble)
+    if facts.users_are_trusted:
+        return warning(
+            "settings",
+            "ASTRAGO_LOCAL_USERS=trusted: the jobs of every user can read the files and tokens of all others",
+            "export ASTRAGO_ENGINE=kubernetes",
+        )
     return ok("settings", "variables that begin with ASTRAGO_ can all be read")
 
 

@@ -37,6 +37,8 @@ class MachineFacts:
     python: str
     executable: str
     settings_trouble: str
+    users_are_trusted: bool
+    """Whether jobs of several users run as the one user of the server."""
     environments_trouble: str
     frameworks: Mapping[str, tuple[str, ...]]
     """Folder of programs that an administrator named -> the frameworks that its Python has."""
@@ -67,10 +69,11 @@ class MachineFacts:
 
 def read_machine(data: Path, database: str | None) -> MachineFacts:
     """As a server would find it that starts with this environment now."""
-    host, port, settings_trouble = "127.0.0.1", 8000, ""
+    host, port, settings_trouble, users_are_trusted = "127.0.0.1", 8000, "", False
     try:
         settings = read_settings(os.environ, data=data, database=database)
         host, port = settings.host, settings.port
+        users_are_trusted = settings.engine == "local" and settings.has_auth
     except AstragoError as error:
         settings_trouble = str(error)
     machine = this_machine()
@@ -84,6 +87,7 @@ def read_machine(data: Path, database: str | None) -> MachineFacts:
         python=sys.version.split()[0],
         executable=sys.executable,
         settings_trouble=settings_trouble,
+        users_are_trusted=users_are_trusted,
         environments_trouble=environments_trouble,
         frameworks=frameworks,
         provided=_provided(),

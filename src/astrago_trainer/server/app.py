@@ -74,6 +74,7 @@ async def opened(
 
     `address` is where it listens, for jobs on this machine.
     """
+    _make_private(settings.data)
     async with AsyncExitStack() as stack:
         decided = _decided(settings)
         runs, platform, rights = (
@@ -253,6 +254,14 @@ def _gate(settings: ServerSettings, service: Service) -> Gate:
 
     issuer = Issuer(settings.oidc_issuer, settings.oidc_audience, claim=settings.oidc_claim)
     return Tokens(service.access, issuer, service.verify_job)
+
+
+def _make_private(folder: Path) -> None:
+    """Code, logs and tokens of all users lie in there. A folder of somebody else is as they decided."""
+    with suppress(OSError):  # what is wrong with it is reported where it is used
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if folder.stat().st_uid == os.geteuid():
+            folder.chmod(0o700)
 
 
 async def _first_administrator(service: Service, settings: ServerSettings) -> None:

@@ -60,6 +60,8 @@ class ServerSettings:
     """What such a token must be made for: the client id of this installation."""
     oidc_claim: str = "sub"
     """The claim that names the user. Another one only if the issuer lets nobody choose it freely."""
+    local_users: str = "separate"
+    """trusted: users of the local engine may read each other's files, which tokens there need; see docs/server.md."""
     signup: str = "off"
     """off, or open: POST /api/v1/signup makes a user and a namespace."""
     job_url: str = ""
@@ -125,6 +127,7 @@ def check_settings(settings: ServerSettings) -> None:
     """Raises BadSettings with what to change."""
     _one_of("auth", settings.auth, ("off", "tokens"))
     _one_of("signup", settings.signup, ("off", "open"))
+    _one_of("local_users", settings.local_users, ("separate", "trusted"))
     _one_of("log", settings.log, ("auto", "json", "text"))
     _one_of("trainer", settings.trainer, ("auto", *TRAINER_VERSIONS))
     if settings.engine not in ("local", "kubernetes", "fake"):
@@ -139,6 +142,12 @@ def check_settings(settings: ServerSettings) -> None:
             f"without authentication the server listens on this machine alone, not on {settings.host}: anybody who "
             f"reaches it runs code {'with your rights' if settings.engine == 'kubernetes' else 'here'}. "
             f"Set {PREFIX}AUTH=tokens, or leave out --host."
+        )
+    if settings.engine == "local" and settings.has_auth and settings.local_users != "trusted":
+        raise BadSettings(
+            "with the local engine every job runs as the user of this server, so the jobs of one user can read the "
+            f"files and tokens of all others, the administrator's too. Set {PREFIX}LOCAL_USERS=trusted if all users "
+            f"trust each other, or {PREFIX}ENGINE=kubernetes."
         )
     if settings.job_url and not _is_address(settings.job_url):
         raise BadSettings(

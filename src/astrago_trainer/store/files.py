@@ -43,6 +43,7 @@ def mark_file(path: Path) -> None:
     """Remembers beside it that it was made."""
     mark = _mark_of(path)
     if not mark.exists():
+        mark.touch(mode=0o600)
         mark.write_text(_MARK.format(name=path.name), encoding="utf-8")
 
 

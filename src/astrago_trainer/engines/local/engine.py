@@ -44,6 +44,7 @@ from astrago_trainer.engines.local.folder import (
     read_json,
     write_json,
 )
+from astrago_trainer.engines.local.inherited import inherited
 from astrago_trainer.engines.local.ledger import Ledger
 from astrago_trainer.engines.local.limits import MOST_PROCESSES, Limits
 from astrago_trainer.engines.local.machine import this_machine
@@ -56,26 +57,6 @@ Json = dict[str, Any]
 
 _PACKAGES = str(Path(__file__).parents[3])
 _START = "import sys; sys.path[0] = {!r}; from astrago_trainer.engines.local.supervisor import main; main()"
-_INHERITED = (
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "LANG",
-    "TZ",
-    "LD_LIBRARY_PATH",
-    "XDG_CACHE_HOME",
-    "HF_HOME",
-    "HF_TOKEN",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "SSL_CERT_FILE",
-    "REQUESTS_CA_BUNDLE",
-)
-"""What training code may need of the machine, and an image would bring along; nothing else of ours reaches it."""
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 """As Kubernetes calls them."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -111,8 +92,8 @@ class LocalEngine:
         self._most_processes = most_processes
         self._oversize = fitting.read_oversize(os.environ)
         self._notices = str(data / "notices")
-        self.pool = None if warm is None else WarmPool(data, warm, _inherited())
-        data.mkdir(parents=True, exist_ok=True)
+        self.pool = None if warm is None else WarmPool(data, warm, inherited(os.environ))
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     async def apply(self, handle: Handle, effective: Effective) -> None:
         folder = self.folder(handle)
@@ -238,7 +219,7 @@ class LocalEngine:
         plan = read_json(folder.plan)
         assert plan is not None
         view = self._isolation in ("auto", "view")
-        settings = {
+        settings: Json = {
             "isolation": "view" if view else "plain",
             "isolation_reason": "each pod has its own view" if view else "plain, as configured",
             "data": str(self._data),
@@ -248,7 +229,7 @@ class LocalEngine:
             "node": self._node,
             "most_processes": self._most_processes,
             "path": _PATH,
-            "inherited": _inherited(),
+            "inherited": inherited(os.environ),
         }
         command = (sys.executable, "-I", "-S", "-c", _START.format(_PACKAGES), folder.path)
         with open(folder.supervisor_log, "ab") as errors:
@@ -263,6 +244,7 @@ class LocalEngine:
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=errors,
                 start_new_session=True,
+                env=settings["inherited"],  # what is in its environment, the job can read
                 cwd="/",
             )
         await process.wait()
@@ -357,10 +339,6 @@ def _os_name() -> str:
         return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
     except OSError:  # macOS has no such file
         return platform.system()
-
-
-def _inherited() -> dict[str, str]:
-    return {name: os.environ[name] for name in _INHERITED if name in os.environ}
 
 
 def _environment_of(plan: Json) -> str:
