@@ -95,15 +95,16 @@ server-image: cluster ## bring the image of this checkout's server into it, for 
 	@$(BIN)/python -m cluster server
 
 # Most of these tests wait for the operator, so more of them run at once than there are cores. The pages of the guide and
-# the documents in `seeds` use fixed names and follow one another; those in `install` share one installation; those in
-# `alone` change the cluster itself.
+# the documents in `seeds` use fixed names and follow one another; those in `install` share one installation; each of those
+# in `lost` waits for a node of its own; those in `alone` change the cluster itself.
 # All parts run, also after one has failed.
-SEPARATE := install guide seeds alone
+SEPARATE := install guide seeds lost alone
+lost := -n 3
 test-cluster: ## the tests on the cluster, with the release that TRAINER names; ends the cluster
 	@$(MAKE) --no-print-directory cluster LEGACY=1
 	@status=0; export TRAINER=$(TRAINER); \
 	  $(BIN)/pytest -q -n 4 $(foreach part,$(SEPARATE),--ignore=tests/cluster/$(part)) tests/cluster || status=1; \
-	  for part in $(SEPARATE); do $(BIN)/pytest -q tests/cluster/$$part || status=1; done; \
+	  $(foreach part,$(SEPARATE),$(BIN)/pytest -q $($(part)) tests/cluster/$(part) || status=1;) \
 	  exit $$status
 
 # A round kills at 40 to 60 points of a submit and 20 of a deletion; ten of them take 20 to 30 minutes on two cores, and the

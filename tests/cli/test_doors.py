@@ -148,6 +148,19 @@ def test_a_login_is_remembered_and_forgotten(tmp_path: Path, astrago_program: As
         assert astrago_program("tokens", "revoke", known).code == 0
         assert astrago_program("whoami", ASTRAGO_TOKEN=made.out.strip()).code == 1
         assert known in astrago_program("tokens").out
+        made = astrago_program("users", "create", "kim")
+        assert made.out == "kim can be given roles and tokens, or sign in through the issuer.\n"
+        kims = astrago_program("tokens", "create", "--user", "kim").out.strip()
+        assert astrago_program("whoami", ASTRAGO_TOKEN=kims).code == 0
+        for action, code in (("disable", 1), ("enable", 0), ("revoke", 1)):
+            done = astrago_program("users", action, "kim")
+            assert (done.code, "kim" in done.out) == (0, True), done.err
+            assert astrago_program("whoami", ASTRAGO_TOKEN=kims).code == code, action
+        assert re.search(r"^kim +tokens", astrago_program("users").out, re.M)
+        assert astrago_program("users", "delete", "kim").code == 0
+        assert "there is no user 'kim'" in astrago_program("users", "enable", "kim").err
+        assert "the only administrator" in astrago_program("users", "disable", "admin").err
+        assert astrago_program("users", "disable").code == 2
     gone = astrago_program("list")
     assert gone.code == 1
     assert "no server answers at" in gone.err

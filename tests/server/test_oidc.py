@@ -16,7 +16,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from astrago_trainer.server.oidc import PAUSE_SECONDS, Issuer, user_name
+from astrago_trainer.server.oidc import PAUSE_SECONDS, Issuer
+from astrago_trainer.server.user_names import user_name
 from astrago_trainer.service.identity import Role
 from tests.server.serving import BOSS, a_request, a_site, bearer
 
@@ -156,8 +157,8 @@ def test_only_good_tokens_count(issuer):
     async def story():
         async with asyncio.timeout(20):
             made = Issuer(issuer.url, "astrago")
-            assert await made.user_of(issuer.token()) == "ann"
-            found = {name: await made.user_of(token) for name, token in bad.items()}
+            assert await made.subject_of(issuer.token()) == "ann"
+            found = {name: await made.subject_of(token) for name, token in bad.items()}
             assert {name for name, user in found.items() if user is not None} == set()
 
     asyncio.run(story())
@@ -168,18 +169,18 @@ def test_keys_are_fetched_once_kept_and_changed(issuer):
         now = 0.0
         made = Issuer(issuer.url, "astrago", monotonic=lambda: now)
         first = issuer.token()
-        users = await asyncio.gather(*(made.user_of(first) for _ in range(20)))
+        users = await asyncio.gather(*(made.subject_of(first) for _ in range(20)))
         assert set(users) == {"ann"}
         assert issuer.asked == ["/.well-known/openid-configuration", "/keys"]
         issuer.rotate("k2", "ES256")
         second = issuer.token()
-        assert await made.user_of(second) is None  # asked a moment ago
+        assert await made.subject_of(second) is None  # asked a moment ago
         now += PAUSE_SECONDS
-        assert await made.user_of(second) == "ann"
-        assert await made.user_of(first) is None  # its key was taken back
+        assert await made.subject_of(second) == "ann"
+        assert await made.subject_of(first) is None  # its key was taken back
         issuer.is_up = False
         now += 10_000
-        assert await made.user_of(issuer.token(sub="bob")) == "bob"  # the known keys serve on
+        assert await made.subject_of(issuer.token(sub="bob")) == "bob"  # the known keys serve on
         assert len(issuer.asked) == 5
 
     asyncio.run(story())
@@ -188,7 +189,7 @@ def test_keys_are_fetched_once_kept_and_changed(issuer):
 def test_an_issuer_that_calls_itself_something_else_is_not_believed(issuer):
     async def story():
         issuer.name = "https://evil.example"
-        assert await Issuer(issuer.url, "astrago").user_of(issuer.token()) is None
+        assert await Issuer(issuer.url, "astrago").subject_of(issuer.token()) is None
 
     asyncio.run(story())
 
@@ -213,3 +214,62 @@ def test_no_two_claims_name_one_user():
     assert len(set(names.values())) == len(set(claims))
     assert names["ann"] == "ann"
     assert all(len(each) <= 29 for each in names.values())
+
+
+def test_an_account_belongs_to_who_verified_its_owner(tmp_path, issuer):
+    """Sign-up is anonymous: whoever takes a name there is not the person whom the issuer calls so."""
+
+    async def story():
+        settings = {
+            "auth": "tokens",
+            "oidc_issuer": issuer.url,
+            "oidc_audience": "astrago",
+            "signup": "open",
+        }
+        async with a_site(tmp_path, **settings) as site:
+            taken = (await site.client.post("/api/v1/signup", json={"user": "carol"})).json()
+            carol = bearer(issuer.token(sub="carol"))
+            who = (await site.client.get("/api/v1/whoami", headers=carol)).json()
+            assert who["name"].startswith("carol-")
+            assert who["roles"] == {}
+            made = (await site.client.post("/api/v1/signup", json={}, headers=carol)).json()
+            assert made["user"] == who["name"]
+            assert made["namespace"] != taken["namespace"]
+            again = (await site.client.get("/api/v1/whoami", headers=carol)).json()
+            assert again["roles"] == {made["namespace"]: "administrator"}
+
+            admin = bearer(issuer.token(sub="admin"))
+            who = (await site.client.get("/api/v1/whoami", headers=admin)).json()
+            assert not who["is_administrator"]
+            assert who["name"] != "admin"
+
+    asyncio.run(story())
+
+
+def test_who_was_made_by_an_administrator_is_taken_by_the_person_of_that_name_once(
+    tmp_path, issuer
+):
+    async def story():
+        settings = {"auth": "tokens", "oidc_issuer": issuer.url, "oidc_audience": "astrago"}
+        async with a_site(tmp_path, **settings) as site:
+            access = site.service.access
+            await access.create_tenant(BOSS, "team")
+            for user in ("dan", "eve"):
+                await access.create_user(BOSS, user)
+                await access.set_member(BOSS, "team", user, Role.MEMBER)
+            await access.create_token(BOSS, "eve")  # who is given a token comes with it
+            roles = {}
+            for name in ("dan", "eve"):
+                headers = bearer(issuer.token(sub=name))
+                roles[name] = (await site.client.get("/api/v1/whoami", headers=headers)).json()
+            assert roles["dan"]["roles"] == {"team": "member"}
+            assert (roles["eve"]["name"] == "eve", roles["eve"]["roles"]) == (False, {})
+            (bound,) = (row for row, _ in access.users() if row.name == "dan")
+            assert (bound.issuer, bound.subject) == (issuer.url, "dan")
+            other = await access.of_issuer("https://other.example", "dan", "dan", "dan-0")
+            assert other.name == "dan-0"
+            await access.set_disabled(BOSS, "dan", is_disabled=True)
+            dan = bearer(issuer.token(sub="dan"))
+            assert (await site.client.get("/api/v1/whoami", headers=dan)).status_code == 401
+
+    asyncio.run(story())

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
+from fastapi import Request
 
 from astrago_trainer.server import sse
 from astrago_trainer.server.app import ROUTERS
+from astrago_trainer.server.edge import ABORT
 from astrago_trainer.server.rules import RULES, Where
 from astrago_trainer.service.identity import Role
 from tests.server.serving import BOSS, JOBS, PATIENCE, a_request, a_site, bearer
@@ -222,6 +225,68 @@ def test_a_stream_ends_with_the_token_or_the_right_that_opened_it(tmp_path, monk
             assert (await site.client.get(path, headers=bearer(ann))).status_code == 404
             site.context.closing.set()
             assert (await streams[2]).status_code == 200
+
+    asyncio.run(story())
+
+
+def test_a_change_elsewhere_cuts_no_stream(tmp_path, monkeypatch):
+    monkeypatch.setattr(sse, "CHECK_SECONDS", 0.02)
+
+    async def story():
+        async with a_site(tmp_path, auth="tokens") as site:
+            access, path = site.service.access, "/api/v1/namespaces/team/stream"
+            ann = await site.token("ann", team=Role.MEMBER)
+            await access.create_tenant(BOSS, "other")
+            stream = asyncio.create_task(site.client.get(path, headers=bearer(ann)))
+            while site.context.streams.total() < 1:
+                await asyncio.sleep(0)
+            asked = 0
+            identify = site.context.gate.identify
+
+            async def counted(headers):
+                nonlocal asked
+                asked += 1
+                return await identify(headers)
+
+            monkeypatch.setattr(site.context.gate, "identify", counted)
+            await access.set_member(BOSS, "other", "ann", Role.VIEWER)
+            await access.set_member(BOSS, "team", "ann", Role.VIEWER)
+            while asked < 3:
+                await asyncio.sleep(0.01)
+            assert not stream.done()
+            await access.remove_member(BOSS, "team", "ann")
+            assert (await asyncio.wait_for(stream, PATIENCE)).status_code == 200
+
+    asyncio.run(story())
+
+
+def test_a_download_ends_with_the_token_that_opened_it(tmp_path):
+    async def story():
+        async with a_site(tmp_path, auth="tokens") as site:
+            ann = await site.token("ann", team=Role.MEMBER)
+            identity = await site.context.gate.identify(
+                {b"authorization": f"Bearer {ann}".encode()}
+            )
+            aborted = []
+            scope = {
+                "type": "http",
+                "method": "GET",
+                "headers": [(b"authorization", f"Bearer {ann}".encode())],
+                "path_params": {"namespace": "team", "name": "job"},
+                "route": SimpleNamespace(path="/api/v1/namespaces/{namespace}/jobs/{name}/logs"),
+                "extensions": {ABORT: lambda: aborted.append(True)},
+            }
+
+            async def endless():
+                while True:
+                    yield b"x"
+
+            parts = sse.while_welcome(Request(scope), site.context, identity, endless())
+            assert await anext(parts) == b"x"
+            (token,) = site.service.access.tokens("ann")
+            await site.service.access.revoke_token(BOSS, token.id)
+            assert [part async for part in parts] == []
+            assert aborted == [True]
 
     asyncio.run(story())
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from astrago_trainer.core.errors import InvalidRequest
+from astrago_trainer.service import access as access_module
 from astrago_trainer.service.errors import Conflict, NotFound
 from astrago_trainer.service.identity import Identity, Role
 from tests.service.jobs import SetClock, serving
@@ -67,7 +68,7 @@ def test_a_token_opens_until_it_is_revoked_and_is_nowhere_in_the_database(tmp_pa
 
     issued, before, after, listed = asyncio.run(scenario())
 
-    assert before == Identity("ann", {"ann": Role.ADMINISTRATOR})
+    assert replace(before, token="") == Identity("ann", {"ann": Role.ADMINISTRATOR})
     assert after is None
     assert issued.secret.startswith("astrago_")
     assert len(issued.secret) > 45
@@ -149,3 +150,75 @@ def test_what_was_decided_is_known_after_a_new_start(tmp_path):
             return [service.access.verify(secret) is not None for secret in secrets]
 
     assert asyncio.run(second(asyncio.run(first()))) == [True, False]
+
+
+def test_a_token_never_outlives_the_one_it_was_made_with(tmp_path):
+    async def scenario():
+        clock = SetClock()
+        async with serving(tmp_path, clock=clock.clock) as service:
+            access = service.access
+            await access.sign_up(ROOT, "ann")
+            short = await access.create_token(ROOT, "ann", seconds=3600)
+            ann = access.verify(short.secret)
+            child = await access.create_token(ann, "ann", seconds=10 * 3600)
+            endless = await access.create_token(access.verify(child.secret), "ann")
+            assert (child.expires_at, endless.expires_at) == (short.expires_at, short.expires_at)
+            other = await access.create_token(
+                ROOT, "ann"
+            )  # of the administrator, not of that token
+            grandchild = await access.create_token(access.verify(other.secret), "ann")
+            await access.revoke_token(ROOT, short.id)
+            assert access.verify(child.secret) is None
+            assert access.verify(endless.secret) is None
+            assert access.verify(grandchild.secret) is not None
+            assert await access.revoke_all(ROOT, "ann") == 4
+            assert access.verify(grandchild.secret) is None
+
+    asyncio.run(scenario())
+
+
+def test_the_tokens_of_a_user_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(access_module, "MOST_TOKENS", 3)
+
+    async def scenario():
+        async with serving(tmp_path) as service:
+            access = service.access
+            await access.sign_up(ROOT, "ann")
+            tokens = [await access.create_token(ROOT, "ann") for _ in range(3)]
+            with pytest.raises(Conflict, match="'ann' has 3 tokens"):
+                await access.create_token(ROOT, "ann")
+            await access.revoke_token(ROOT, tokens[0].id)
+            await access.create_token(ROOT, "ann")
+
+    asyncio.run(scenario())
+
+
+def test_users_are_disabled_enabled_and_deleted_but_never_the_last_administrator(tmp_path):
+    async def scenario():
+        async with serving(tmp_path) as service:
+            access = service.access
+            await access.sign_up(ROOT, "ann")
+            token = await access.create_token(ROOT, "ann")
+            await access.set_disabled(ROOT, "ann", is_disabled=True)
+            assert access.verify(token.secret) is None
+            await access.set_disabled(ROOT, "ann", is_disabled=False)
+            assert access.verify(token.secret).name == "ann"
+            await access.delete_user(ROOT, "ann")
+            assert access.verify(token.secret) is None
+            assert access.members("user-ann" if access.has_tenant("user-ann") else "ann") == []
+            with pytest.raises(Conflict):  # the namespace of the old one is there
+                await access.sign_up(ROOT, "ann")
+            with pytest.raises(NotFound, match="there is no user 'ann'"):
+                await access.delete_user(ROOT, "ann")
+
+            await access.create_user(ROOT, "boss", is_administrator=True)
+            for change in (
+                access.delete_user(ROOT, "boss"),
+                access.set_disabled(ROOT, "boss", is_disabled=True),
+            ):
+                with pytest.raises(Conflict, match="the only administrator"):
+                    await change
+            await access.create_user(ROOT, "second", is_administrator=True)
+            await access.delete_user(ROOT, "boss")
+
+    asyncio.run(scenario())

@@ -11,6 +11,7 @@ import pytest
 from sqlalchemy import MetaData, insert, inspect, text
 
 from astrago_trainer.store import Store, StoreRefused, migrations
+from astrago_trainer.store.access import load_access
 from astrago_trainer.store.drivers import make_driver
 from astrago_trainer.store.jobs import load_documents, load_jobs, load_pods
 from astrago_trainer.store.metrics import Point, load_points
@@ -212,6 +213,44 @@ def test_series_that_had_no_rank_are_of_rank_0(url):
     found = with_store(url, lambda store: store.read(lambda c: load_points(c, 1, 2)))
 
     assert found == {0: {"loss": [Point(7, 1.5, 0.25)]}}
+
+
+def test_users_of_an_older_database_stay_who_they_were(url):
+    """Only a name that an administrator or the issuer's own person made is open to that person."""
+    names = {"made": "", "signed-up": "(sign-up)", "of-issuer": "of-issuer", "portal": ""}
+
+    def older(connection):
+        upgrade(connection, "0004")
+        found = MetaData()
+        found.reflect(connection)
+        tables = found.tables
+        user = {"is_administrator": False, "created_at": 1.0}
+        event = {
+            "time": 1.0,
+            "namespace": "",
+            "uid": "",
+            "result": "",
+            "detail": "",
+            "request_id": "",
+        }
+        token = {"label": "", "created_at": 1.0}
+        for name, actor in names.items():
+            backend = "user-*" if name == "portal" else ""
+            connection.execute(insert(tables["users"]), {**user, "name": name, "backend": backend})
+            if actor:
+                signed_up = {**event, "actor": actor, "action": "user.signup", "object": name}
+                connection.execute(insert(tables["audit"]), signed_up)
+                row = {**token, "id": name, "user": name, "hash": name}
+                connection.execute(insert(tables["tokens"]), row)
+
+    if url.startswith("sqlite"):
+        Path(url.removeprefix("sqlite:///")).parent.mkdir(exist_ok=True)
+    on_empty(url, older)
+
+    found = with_store(url, lambda store: store.read(load_access))
+
+    issuers = {each.name: each.issuer for each in found.users}
+    assert issuers == {"made": "*", "signed-up": "", "of-issuer": "*", "portal": ""}
 
 
 def test_an_upgrade_that_fails_changes_nothing(url, next_version):

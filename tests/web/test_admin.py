@@ -41,6 +41,18 @@ def test_a_tenant_a_user_a_role_and_a_token_are_made(guarded, browser):
     page.get_by_role("dialog").get_by_role("button", name="Create").click()
     expect(page.get_by_role("row", name="vic")).to_contain_text("none yet")
 
+    for change, shown in (
+        ("Disable", "Disabled"),
+        ("Enable", "Has not signed in yet"),
+    ):
+        page.get_by_role("row", name="vic").get_by_role("button", name=change).click()
+        page.get_by_role("alertdialog").get_by_role("button", name=change).click()
+        expect(page.get_by_role("row", name="vic")).to_contain_text(shown)
+    page.get_by_role("row", name="admin").get_by_role("button", name="Delete").click()
+    page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("alertdialog")).to_contain_text("the only administrator")
+    page.get_by_role("alertdialog").get_by_role("button", name="Cancel").click()
+
     page.get_by_role("link", name="Tenants", exact=True).click()
     members = page.get_by_role("region", name="Members of team")
     members.get_by_label("User").fill("vic")

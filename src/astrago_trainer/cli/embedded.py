@@ -48,6 +48,7 @@ from astrago_trainer.service.view import (
     tenant_to_view,
     time_to_text,
     token_to_view,
+    user_to_view,
 )
 from astrago_trainer.store import StoreError
 from astrago_trainer.store.jobs import Original
@@ -245,6 +246,18 @@ class Embedded:
             raise InvalidRequest(problems)
         made = self._run(self._service.access.create_user(self._actor, name))
         return {"name": made.name, "is_administrator": made.is_administrator}
+
+    def users(self) -> list[Json]:
+        return [user_to_view(*each) for each in self._service.access.users()]
+
+    def change_user(self, name: str, action: str) -> None:
+        access, actor = self._service.access, self._actor
+        if action == "revoke":
+            self._run(access.revoke_all(actor, name))
+        elif action == "delete":
+            self._run(access.delete_user(actor, name))
+        else:
+            self._run(access.set_disabled(actor, name, is_disabled=action == "disable"))
 
     def set_backend(self, name: str, namespaces: Sequence[str]) -> Json:
         made = self._run(self._service.access.set_backend(self._actor, name, namespaces))

@@ -57,6 +57,7 @@ COMMANDS = {
     "login": "choose a server for all commands",
     "whoami": "show who you are, and where",
     "tenants": "say who may do what where",
+    "users": "list, make, disable or delete users",
     "tokens": "list, make or revoke tokens",
     "db": "back up, restore or upgrade the database",
     "install": "print what a cluster needs, or apply it",

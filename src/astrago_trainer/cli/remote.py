@@ -134,6 +134,12 @@ class Remote:
     def create_user(self, name: str) -> Json:
         return self._call(calls.create_user(name))
 
+    def users(self) -> list[Json]:
+        return self._items(calls.users())
+
+    def change_user(self, name: str, action: str) -> None:
+        self._session.call(calls.change_user(name, action))
+
     def set_backend(self, name: str, namespaces: Sequence[str]) -> Json:
         return self._call(calls.set_backend(name, namespaces))
 

@@ -141,6 +141,18 @@ def create_user(name: str) -> Call:
     return Call("POST", "/api/v1/users", {"name": name})
 
 
+def users() -> Call:
+    return Call("GET", "/api/v1/users")
+
+
+def change_user(name: str, action: str) -> Call:
+    """`action`: disable, enable, revoke (all tokens), delete."""
+    place = f"/api/v1/users/{quote(name, safe='')}"
+    if action in ("disable", "enable"):
+        return Call("POST", f"{place}:{action}")
+    return Call("DELETE", f"{place}/tokens" if action == "revoke" else place)
+
+
 def members(namespace: str) -> Call:
     return Call("GET", f"/api/v1/tenants/{quote(namespace, safe='')}/members")
 

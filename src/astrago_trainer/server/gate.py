@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from astrago_trainer.core.names import check_user_id
 from astrago_trainer.server.problems import forbidden, unauthenticated
 from astrago_trainer.server.settings import is_loopback
+from astrago_trainer.server.user_names import hashed_name, user_name
 from astrago_trainer.service.access import PREFIX, Access
 from astrago_trainer.service.identity import Identity
 from astrago_trainer.service.job_tokens import PREFIX as JOB_PREFIX
@@ -39,8 +40,11 @@ class Gate(Protocol):
 class Verifier(Protocol):
     """Reads tokens of somebody else."""
 
-    async def user_of(self, token: str) -> str | None:
-        """The user that a good token names; None for a bad one."""
+    @property
+    def url(self) -> str: ...
+
+    async def subject_of(self, token: str) -> str | None:
+        """Whom a good token names; None for a bad one."""
         ...
 
 
@@ -110,14 +114,16 @@ class Tokens:
             return self._job_of(token)
         if token.startswith(PREFIX):
             return self._access.verify(token)
-        user = await self._issuer.user_of(token) if self._issuer is not None else None
-        if user is None:
+        if self._issuer is None:
             return None
-        known = self._access.find(user)
-        if known is not None and known.backend:
-            return None  # a backend comes with a token of ours; the issuer's user of this name is somebody else
-        # Somebody whom the issuer knows and nobody has let in yet: may sign up, and nothing else.
-        return known or Identity(user)
+        subject = await self._issuer.subject_of(token)
+        if subject is None:
+            return None
+        # Somebody whom the issuer knows and nobody has let in yet may sign up, and nothing else.
+        url = self._issuer.url
+        return await self._access.of_issuer(
+            url, subject, user_name(subject), hashed_name(subject, url)
+        )
 
 
 def _is_same(origin: str, host: str) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -19,7 +18,6 @@ from typing import Any
 import httpx
 import jwt
 
-from astrago_trainer.core.names import MAX_USER_ID, check_user_id
 from astrago_trainer.server.settings import is_safe_url
 
 ALGORITHMS = (
@@ -43,7 +41,7 @@ PAUSE_SECONDS = 10.0
 """Between two fetches because of an unknown key: forged tokens must not make us call the issuer all day."""
 _MOST_BYTES = 1 << 20
 _MOST_KNOWN = 10_000
-_HASHED = re.compile(r".*-[0-9a-f]{12}")
+_MOST_SUBJECT = 255
 
 _log = logging.getLogger(__name__)
 
@@ -72,8 +70,12 @@ class Issuer:
         self._fetching = asyncio.Lock()
         self._known: OrderedDict[bytes, tuple[str, float]] = OrderedDict()
 
-    async def user_of(self, token: str) -> str | None:
-        """The user that a good token names; None for a bad one, or when the issuer's keys cannot be had."""
+    @property
+    def url(self) -> str:
+        return self._issuer
+
+    async def subject_of(self, token: str) -> str | None:
+        """Whom a good token names; None for a bad one, or when the issuer's keys cannot be had."""
         mark = hashlib.sha256(token.encode("utf-8", "replace")).digest()
         known = self._known.get(mark)
         if known is not None:
@@ -106,14 +108,17 @@ class Issuer:
 
     def _remember(self, mark: bytes, claims: dict[str, Any]) -> str | None:
         name = claims.get(self._claim)
-        if not isinstance(name, str) or not name:
-            _log.warning("a token of the issuer has no text in its claim %s", self._claim)
+        if (
+            not isinstance(name, str)
+            or not 0 < len(name) <= _MOST_SUBJECT
+            or not name.isprintable()
+        ):
+            _log.warning("a token of the issuer has no name in its claim %s", self._claim)
             return None
-        user = user_name(name)
-        self._known[mark] = (user, float(claims["exp"]))
+        self._known[mark] = (name, float(claims["exp"]))
         while len(self._known) > _MOST_KNOWN:
             self._known.popitem(last=False)
-        return user
+        return name
 
     async def _key(self, kid: str) -> jwt.PyJWK | None:
         if self._must_ask(kid):
@@ -177,14 +182,3 @@ def _usable(found: dict[str, Any]) -> dict[str, jwt.PyJWK]:
         except jwt.PyJWTError:
             continue
     return keys
-
-
-def user_name(claim: str) -> str:
-    """The user whom a claim names. No two claims give the same: what cannot begin the name of a job, or looks like
-    what is made here, gets a hash."""
-    if not check_user_id(claim) and _HASHED.fullmatch(claim) is None:
-        return claim
-    mark = hashlib.sha256(claim.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    head = re.sub(r"[^a-z0-9]+", "-", claim.lower()).strip("-")[: MAX_USER_ID - 14].strip("-")
-    head = head if head[:1].isalpha() else f"u{head}"
-    return f"{head}-{mark}"

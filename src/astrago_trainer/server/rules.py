@@ -115,6 +115,10 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("DELETE", MEMBERS + "/{user}"): _GOVERN,
         ("GET", "/api/v1/users"): _ADMIN,
         ("POST", "/api/v1/users"): _ADMIN,
+        ("POST", "/api/v1/users/{user}:disable"): _ADMIN,
+        ("POST", "/api/v1/users/{user}:enable"): _ADMIN,
+        ("DELETE", "/api/v1/users/{user}"): _ADMIN,
+        ("DELETE", "/api/v1/users/{user}/tokens"): _PERSON,
         ("PUT", BACKEND): _ADMIN,
         ("DELETE", BACKEND): _ADMIN,
         # Of one namespace for its administrators, of everything for those of the installation.

@@ -905,9 +905,18 @@ class UserBody(BaseModel):
 
 class UserWithRoles(UserBody):
     model_config = _example(
-        name="user123", is_administrator=False, roles={"user-123": "administrator"}, backend=[]
+        name="user123",
+        is_administrator=False,
+        is_disabled=False,
+        issuer="",
+        roles={"user-123": "administrator"},
+        backend=[],
     )
 
+    is_disabled: bool
+    issuer: str
+    """Who verifies the user: empty for tokens of this server, the URL of an OpenID Connect issuer, or `*` until
+    somebody of an issuer with this name signs in."""
     roles: dict[str, str]
     backend: list[str]
     """Of a backend: names and patterns of the namespaces in which it acts for any user."""

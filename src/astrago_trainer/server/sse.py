@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -11,8 +11,10 @@ from fastapi import Request
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from astrago_trainer.core.errors import AstragoError
+from astrago_trainer.server import rules
 from astrago_trainer.server.context import Context
-from astrago_trainer.server.problems import ApiError
+from astrago_trainer.server.edge import ABORT
 from astrago_trainer.service.identity import Identity
 
 HEARTBEAT_SECONDS = 15.0
@@ -37,23 +39,17 @@ def streamed(
 ) -> StreamingResponse:
     """An answer that goes on as long as its source, its client and the server do. Takes a place among the streams.
 
-    It ends when the caller's token or rights change: who still may comes back, and is asked for them like anybody.
+    It ends when the caller may not read it any more.
     """
     request.scope["is_stream"] = True
     place = context.stream(caller.name)
     place.__enter__()  # here, so that a refusal is an answer; given back when the answer ends
-
-    async def is_welcome() -> bool:
-        try:
-            now = await context.gate.identify(dict(request.scope["headers"]))
-        except ApiError:
-            return False
-        return now is not None and _rights(now) == _rights(caller)
+    welcome = Welcome(request, context, caller)
 
     async def content() -> AsyncGenerator[bytes, None]:
         try:
             beat = _COMMENT if media_type == "text/event-stream" else b""
-            async with aclosing(living(source, context.closing, beat, is_welcome)) as parts:
+            async with aclosing(living(source, context.closing, beat, welcome.lasts)) as parts:
                 async for part in parts:
                     yield part
         finally:
@@ -78,8 +74,45 @@ class _Streamed(StreamingResponse):
                 await self._content.aclose()
 
 
-def _rights(identity: Identity) -> tuple[object, ...]:
-    return identity.name, identity.roles, identity.is_administrator, identity.backend, identity.job
+class Welcome:
+    """Whether the caller of a long answer may still have it. Asked for each part of it."""
+
+    def __init__(self, request: Request, context: Context, caller: Identity) -> None:
+        self._request = request
+        self._context = context
+        self._caller = caller
+        self._clock = asyncio.get_running_loop().time
+        self._stamp = context.service.access.stamp
+        self._checked = self._clock()
+
+    async def lasts(self) -> bool:
+        """Looks again after each change of users, roles or tokens, and else every few seconds: tokens grow too old."""
+        stamp, now = self._context.service.access.stamp, self._clock()
+        if stamp == self._stamp and now - self._checked < CHECK_SECONDS:
+            return True
+        self._stamp, self._checked = stamp, now
+        scope = self._request.scope
+        try:
+            found = await self._context.gate.identify(dict(scope["headers"]))
+            names = scope["path_params"]
+            rule = rules.RULES[self._request.method, scope["route"].path]
+            rules.check(rule, found, names.get("namespace"), names.get("name"))
+        except AstragoError:
+            return False
+        return found is not None and found.name == self._caller.name
+
+
+async def while_welcome(
+    request: Request, context: Context, caller: Identity, parts: AsyncIterator[bytes]
+) -> AsyncGenerator[bytes, None]:
+    """The parts of an answer of known length. The connection is cut when the caller may not have the rest."""
+    welcome = Welcome(request, context, caller)
+    async for part in parts:
+        if not await welcome.lasts():
+            request.scope.get("extensions", {}).get(ABORT, lambda: None)()
+            await asyncio.sleep(0)  # the server notices before the answer would end too short
+            return
+        yield part
 
 
 async def living(
@@ -92,7 +125,7 @@ async def living(
     end = asyncio.ensure_future(closing.wait())
     part: asyncio.Future[bytes] | None = None
     clock = asyncio.get_running_loop().time
-    checked = told = clock()
+    told = clock()
     try:
         while True:
             if part is None:
@@ -100,10 +133,8 @@ async def living(
             await asyncio.wait(
                 (part, end), timeout=CHECK_SECONDS, return_when=asyncio.FIRST_COMPLETED
             )
-            if clock() - checked >= CHECK_SECONDS:
-                checked = clock()
-                if not await is_welcome():
-                    return
+            if not await is_welcome():
+                return
             if part.done():
                 try:
                     found = part.result()

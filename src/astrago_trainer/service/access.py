@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from astrago_trainer.core.errors import InvalidRequest, Problem
 from astrago_trainer.core.names import check_namespace, check_user_id, tenant_namespace
@@ -24,6 +24,8 @@ PREFIX = "astrago_"
 """So that people and scanners of leaked secrets know what they found."""
 SKEW_SECONDS = 60.0
 """A token works this long after its time: two clocks are never quite the same."""
+MOST_TOKENS = 100
+"""Of one user at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,9 @@ class Access:
         self._clock = clock
         self._known = rows.Access([], [], [], [], -1)
         self._by_hash: Mapping[str, rows.Token] = {}
+        self._by_id: Mapping[str, rows.Token] = {}
+        self._users: Mapping[str, rows.User] = {}
+        self._by_subject: Mapping[tuple[str, str], str] = {}
         self._identities: Mapping[str, Identity] = {}
         self._namespaces: frozenset[str] = frozenset()
 
@@ -65,22 +70,69 @@ class Access:
         }
         self._namespaces = frozenset(each.namespace for each in known.tenants)
         self._by_hash = {token.hash: token for token in known.tokens if token.revoked_at is None}
+        self._by_id = {token.id: token for token in self._by_hash.values()}
+        self._users = {user.name: user for user in known.users}
+        self._by_subject = {
+            (user.issuer, user.subject): user.name for user in known.users if user.subject
+        }
+
+    @property
+    def stamp(self) -> int:
+        """Another one after each change."""
+        return self._known.stamp
 
     def verify(self, secret: str) -> Identity | None:
-        """Whose token this is; None for one that is unknown, revoked or too old."""
+        """Whose token this is; None for one that is unknown, revoked or too old, or made with such a one."""
         token = self._by_hash.get(_hash(secret))
-        if token is None:
+        if token is None or not self._is_valid(token):
             return None
-        if token.expires_at is not None and self._clock.time() > token.expires_at + SKEW_SECONDS:
+        identity = self._enabled(token.user)
+        return None if identity is None else replace(identity, token=token.id)
+
+    def _is_valid(self, token: rows.Token | None) -> bool:
+        """Whether it opens something now: it and all tokens that it was made with."""
+        now = self._clock.time()
+        while token is not None:
+            if token.expires_at is not None and now > token.expires_at + SKEW_SECONDS:
+                return False
+            if not token.parent:
+                return True
+            token = self._by_id.get(token.parent)
+        return False
+
+    def _enabled(self, user: str) -> Identity | None:
+        row = self._users.get(user)
+        return None if row is None or row.is_disabled else self._identities[user]
+
+    async def of_issuer(
+        self, issuer: str, subject: str, name: str, other_name: str
+    ) -> Identity | None:
+        """Somebody whom an issuer has verified; None for one who is disabled here.
+
+        `name` is what this one is called here, `other_name` if that is taken: a user of the same name who came in
+        with a token of ours, or by another issuer, is somebody else.
+        """
+        known = self._by_subject.get((issuer, subject))
+        if known is not None:
+            return self._enabled(known)
+        row = self._users.get(name)
+        if row is None:
+            return Identity(name, verified=(issuer, subject))
+        if row.issuer != rows.ANY_ISSUER or row.backend:
+            return Identity(other_name, verified=(issuer, subject))
+        if row.is_disabled:
             return None
-        return self._identities.get(token.user)
+        bound = row._replace(issuer=issuer, subject=subject)
+        audit = self._audit(self._identities[name], "", "user.bind", name, issuer)
+        await self._write(rows.AccessChange(audit, replace=(bound,)), "try again")
+        return self._enabled(name)
 
     def find(self, user: str) -> Identity | None:
-        """A user by name: for those whom somebody else has verified."""
+        """A user by name."""
         return self._identities.get(user)
 
-    def users(self) -> list[Identity]:
-        return [self._identities[name] for name in sorted(self._identities)]
+    def users(self) -> list[tuple[rows.User, Identity]]:
+        return [(row, self._identities[row.name]) for row in sorted(self._known.users)]
 
     def tenants(self) -> list[rows.Tenant]:
         return sorted(self._known.tenants)
@@ -111,11 +163,12 @@ class Access:
         """A user, the tenant of that user, and the right to run it; raises Conflict for a name that is taken."""
         namespace = tenant_namespace(user)
         now = self._clock.time()
+        issuer, subject = actor.verified or ("", "")
         change = rows.AccessChange(
             self._audit(actor, namespace, "user.signup", user),
             new=(
                 rows.Tenant(namespace, title[:200], now),
-                rows.User(user, False, now),
+                rows.User(user, False, now, issuer=issuer, subject=subject),
                 rows.Member(namespace, user, Role.ADMINISTRATOR.value),
             ),
         )
@@ -125,7 +178,8 @@ class Access:
     async def create_user(
         self, actor: Identity, user: str, *, is_administrator: bool = False
     ) -> Identity:
-        row = rows.User(user, is_administrator, self._clock.time())
+        now = self._clock.time()
+        row = rows.User(user, is_administrator, now, issuer=rows.ANY_ISSUER)
         change = rows.AccessChange(self._audit(actor, "", "user.create", user), new=(row,))
         await self._write(change, f"the user {user!r} is there already")
         return self._identities[user]
@@ -196,13 +250,77 @@ class Access:
     ) -> IssuedToken:
         """Its secret is in the answer and nowhere else; `seconds` is how long it works, None for ever."""
         self._user(user)
+        own = [each for each in self._by_id.values() if each.user == user]
+        if len(own) >= MOST_TOKENS:
+            raise Conflict(
+                f"{user!r} has {len(own)} tokens, the most there may be. Revoke some of them."
+            )
         secret, id_ = f"{PREFIX}{secrets.token_urlsafe(32)}", secrets.token_hex(8)
         now = self._clock.time()
         expires_at = None if seconds is None else now + seconds
-        row = rows.Token(id_, user, label[:200], _hash(secret), now, expires_at, None)
-        change = rows.AccessChange(self._audit(actor, "", "token.create", user, id_), new=(row,))
+        parent = self._by_id.get(actor.token) if actor.name == user else None
+        if parent is not None and parent.expires_at is not None:
+            expires_at = min(parent.expires_at, expires_at or parent.expires_at)
+        row = rows.Token(
+            id_,
+            user,
+            label[:200],
+            _hash(secret),
+            now,
+            expires_at,
+            None,
+            "" if parent is None else parent.id,
+        )
+        change = rows.AccessChange(
+            self._audit(actor, "", "token.create", user, id_),
+            new=(row,),
+            replace=self._kept_from_issuers(actor, user),
+        )
         await self._write(change, "try again")
         return IssuedToken(id_, secret, expires_at)
+
+    def _kept_from_issuers(self, actor: Identity, user: str) -> tuple[rows.User, ...]:
+        """Who is given a first token by somebody else comes with it from then on, and nobody of an issuer does."""
+        row = self._users[user]
+        is_first = row.issuer == rows.ANY_ISSUER and not self.tokens(user) and actor.name != user
+        return (row._replace(issuer=""),) if is_first else ()
+
+    async def revoke_all(self, actor: Identity, user: str) -> int:
+        """All tokens of a user; says how many there were."""
+        self._user(user)
+        ids = tuple(each.id for each in self._by_id.values() if each.user == user)
+        if ids:
+            audit = self._audit(actor, "", "token.revoke-all", user, str(len(ids)))
+            await self._write(rows.AccessChange(audit, revoke=ids), "try again")
+        return len(ids)
+
+    async def set_disabled(self, actor: Identity, user: str, *, is_disabled: bool) -> None:
+        """Who is disabled opens nothing; jobs, roles and tokens stay for the day of the return."""
+        self._user(user)
+        if is_disabled:
+            self._check_not_last(user)
+        row = self._users[user]._replace(is_disabled=is_disabled)
+        action = "user.disable" if is_disabled else "user.enable"
+        audit = self._audit(actor, "", action, user)
+        await self._write(rows.AccessChange(audit, replace=(row,)), f"the user {user!r} is gone")
+
+    async def delete_user(self, actor: Identity, user: str) -> None:
+        """With roles and tokens; jobs and namespaces stay, so that nobody new gets them with the name."""
+        self._user(user)
+        self._check_not_last(user)
+        change = rows.AccessChange(
+            self._audit(actor, "", "user.delete", user), remove=(self._users[user],)
+        )
+        await self._write(change, f"the user {user!r} is gone")
+
+    def _check_not_last(self, user: str) -> None:
+        others = [
+            row
+            for row in self._known.users
+            if row.is_administrator and not row.is_disabled and row.name != user
+        ]
+        if self._users[user].is_administrator and not others:
+            raise Conflict(f"{user!r} is the only administrator; make another one first.")
 
     async def revoke_token(self, actor: Identity, id_: str) -> None:
         """It opens nothing any more when this returns; on other servers a second later."""

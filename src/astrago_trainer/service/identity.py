@@ -33,6 +33,10 @@ class Identity:
     """Names and patterns of the namespaces in which this one acts for others; empty: for itself alone."""
     job: tuple[str, str] | None = None
     """Namespace and name of the running job that this is: it may report its progress, and nothing else."""
+    token: str = ""
+    """Id of the token of ours that this one came with."""
+    verified: tuple[str, str] | None = None
+    """Issuer and subject of somebody whom an issuer has named and who is no user here yet."""
     request_id: str = ""
     """Of the request that this one came with; the audit has it."""
 

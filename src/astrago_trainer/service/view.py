@@ -8,7 +8,8 @@ from typing import Any
 from pydantic_core import to_json
 
 from astrago_trainer.core.lifecycle import MEANINGS, Phase, seed_state
-from astrago_trainer.store.access import Tenant, Token
+from astrago_trainer.service.identity import Identity
+from astrago_trainer.store.access import Tenant, Token, User
 from astrago_trainer.store.jobs import Job
 
 
@@ -74,6 +75,17 @@ def token_to_view(token: Token) -> dict[str, Any]:
         "created_at": time_to_text(token.created_at),
         "expires_at": time_to_text(token.expires_at),
         "revoked_at": time_to_text(token.revoked_at),
+    }
+
+
+def user_to_view(user: User, identity: Identity) -> dict[str, Any]:
+    return {
+        "name": user.name,
+        "is_administrator": user.is_administrator,
+        "is_disabled": user.is_disabled,
+        "issuer": user.issuer,
+        "roles": dict(identity.roles),
+        "backend": list(identity.backend),
     }
 
 

@@ -11,6 +11,9 @@ from astrago_trainer.store.audit import AuditRow, insert_audit
 from astrago_trainer.store.tables import clock, members, tenants, tokens, users
 from astrago_trainer.store.transaction import Transaction, insert_into
 
+ANY_ISSUER = "*"
+"""Of a user whom an administrator made and nobody has a token of: the first person whom an issuer calls so."""
+
 
 class Tenant(NamedTuple):
     namespace: str
@@ -25,6 +28,11 @@ class User(NamedTuple):
     created_at: float
     backend: str = ""
     """Names and patterns of namespaces, with commas between; empty for one that acts for itself alone."""
+    issuer: str = ""
+    """Who verifies this user: nobody but us, the URL of an issuer, or ANY_ISSUER."""
+    subject: str = ""
+    """The value of the issuer's claim."""
+    is_disabled: bool = False
 
 
 class Member(NamedTuple):
@@ -41,6 +49,8 @@ class Token(NamedTuple):
     created_at: float
     expires_at: float | None
     revoked_at: float | None
+    parent: str = ""
+    """Id of the token that it was made with."""
 
 
 class Access(NamedTuple):
@@ -61,6 +71,8 @@ class AccessChange(NamedTuple):
     """A row that is there is replaced."""
     new: tuple[Tenant | User | Member | Token, ...] = ()
     """A row that is there makes the whole change fail."""
+    replace: tuple[User, ...] = ()
+    """A row that is not there makes the whole change fail."""
     remove: tuple[Tenant | User | Member, ...] = ()
     revoke: tuple[str, ...] = ()
     """Ids of tokens."""
@@ -80,6 +92,7 @@ def _change(tx: Transaction, change: AccessChange) -> bool:
         [
             *(_put(tx, row, is_new=True) for row in change.new),
             *(_put(tx, row, is_new=False) for row in change.put),
+            *(_replace(tx, row) for row in change.replace),
             *(_remove(tx, row) for row in change.remove),
             *(_revoke(tx, token, change.audit.time) for token in change.revoke),
         ]
@@ -103,6 +116,11 @@ def _put(tx: Transaction, row: Any, *, is_new: bool) -> bool:
         others = {name: statement.excluded[name] for name in row._fields if name not in names}
         statement = statement.on_conflict_do_update(index_elements=names, set_=others)
     return bool(tx.connection.execute(statement).rowcount == 1)
+
+
+def _replace(tx: Transaction, row: User) -> bool:
+    statement = update(users).where(users.c.name == row.name).values(row._asdict())
+    return tx.connection.execute(statement).rowcount == 1
 
 
 def _remove(tx: Transaction, row: Any) -> bool:

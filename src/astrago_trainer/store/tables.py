@@ -21,6 +21,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
+    text,
 )
 
 metadata = MetaData(
@@ -219,6 +220,19 @@ users = Table(
     Column("created_at", Double, nullable=False),
     # Namespaces in which a backend acts for others: names and patterns with commas between; empty for people.
     Column("backend", Text, nullable=False, server_default=""),
+    # Who verifies this user: empty for tokens of ours, the URL of an issuer, or `*` until somebody of an issuer comes.
+    Column("issuer", Text, nullable=False, server_default=""),
+    # The value of the claim by which the issuer names this user.
+    Column("subject", Text, nullable=False, server_default=""),
+    Column("is_disabled", Boolean, nullable=False, server_default=false()),
+    Index(
+        "users_of_issuers",
+        "issuer",
+        "subject",
+        unique=True,
+        sqlite_where=text("subject <> ''"),
+        postgresql_where=text("subject <> ''"),
+    ),
 )
 
 members = Table(
@@ -239,6 +253,8 @@ tokens = Table(
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double),
     Column("revoked_at", Double),
+    # The token that it was made with, without which it opens nothing.
+    Column("parent", String(40), nullable=False, server_default=""),
 )
 
 idempotency_keys = Table(

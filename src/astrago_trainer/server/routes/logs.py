@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -23,7 +25,7 @@ from astrago_trainer.server.log_places import (
     read_cursors,
     read_ranks,
 )
-from astrago_trainer.server.sse import streamed
+from astrago_trainer.server.sse import streamed, while_welcome
 from astrago_trainer.service.effective import handle_of
 from astrago_trainer.service.errors import NotFound
 from astrago_trainer.store.jobs import Job
@@ -124,7 +126,8 @@ async def logs(
         return Response(b"".join(parts), media_type=MEDIA_TYPES[form])
     stop = None if limit is None else begin[0] + limit
     if form == "text" and len(found) == 1:
-        return await _bytes(found[0], begin[0], stop)
+        guard = partial(while_welcome, request, shared, caller)
+        return await _bytes(found[0], begin[0], stop, guard)
     source = log_answers.lines_of(form, found, begin, stop)
     return streamed(request, shared, caller, source, MEDIA_TYPES[form])
 
@@ -223,14 +226,19 @@ def _groups(
     return groups
 
 
-async def _bytes(place: LogPlace, start: int, stop: int | None) -> Response:
+async def _bytes(
+    place: LogPlace,
+    start: int,
+    stop: int | None,
+    guard: Callable[[AsyncIterator[bytes]], AsyncIterator[bytes]],
+) -> Response:
     size = await asyncio.to_thread(lambda: LogFile(place.path).size)
     end = max(start, size if stop is None else min(stop, size))
     headers = {
         "content-length": str(end - start),
         "x-log-cursor": str(Cursor(place.attempt, place.rank, end)),
     }
-    content = log_answers.bytes_of(place, start, end)
+    content = guard(log_answers.bytes_of(place, start, end))
     return StreamingResponse(content, media_type=MEDIA_TYPES["text"], headers=headers)
 
 

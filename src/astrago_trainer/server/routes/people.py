@@ -15,7 +15,7 @@ from astrago_trainer.server.problems import forbidden
 from astrago_trainer.service.access import IssuedToken
 from astrago_trainer.service.errors import NotFound
 from astrago_trainer.service.identity import Identity, Role
-from astrago_trainer.service.view import tenant_to_view, time_to_text, token_to_view
+from astrago_trainer.service.view import tenant_to_view, time_to_text, token_to_view, user_to_view
 from astrago_trainer.store.audit import AuditRow
 
 router = APIRouter(prefix="/api/v1", tags=["people"])
@@ -197,15 +197,7 @@ async def remove_member(
 )
 async def users(shared: Shared) -> Response:
     """Everybody who was let in."""
-    found = [
-        {
-            "name": each.name,
-            "is_administrator": each.is_administrator,
-            "roles": dict(each.roles),
-            "backend": list(each.backend),
-        }
-        for each in shared.service.access.users()
-    ]
+    found = [user_to_view(*each) for each in shared.service.access.users()]
     return json_answer({"items": found})
 
 
@@ -225,6 +217,41 @@ async def create_user(request: Request, shared: Shared, caller: Caller) -> Respo
         acting(caller, request), body.name, is_administrator=body.is_administrator
     )
     return json_answer({"name": made.name, "is_administrator": made.is_administrator}, 201)
+
+
+@router.post(
+    "/users/{user}:disable", status_code=204, response_class=Response, operation_id="disableUser"
+)
+async def disable_user(user: User, request: Request, shared: Shared, caller: Caller) -> Response:
+    """Nothing opens for this user until they are enabled again; jobs go on."""
+    await shared.service.access.set_disabled(acting(caller, request), user, is_disabled=True)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/users/{user}:enable", status_code=204, response_class=Response, operation_id="enableUser"
+)
+async def enable_user(user: User, request: Request, shared: Shared, caller: Caller) -> Response:
+    """With the roles and tokens from before."""
+    await shared.service.access.set_disabled(acting(caller, request), user, is_disabled=False)
+    return Response(status_code=204)
+
+
+@router.delete("/users/{user}", status_code=204, response_class=Response, operation_id="deleteUser")
+async def delete_user(user: User, request: Request, shared: Shared, caller: Caller) -> Response:
+    """With roles and tokens; jobs and namespaces stay."""
+    await shared.service.access.delete_user(acting(caller, request), user)
+    return Response(status_code=204)
+
+
+@router.delete(
+    "/users/{user}/tokens", status_code=204, response_class=Response, operation_id="revokeTokens"
+)
+async def revoke_tokens(user: User, request: Request, shared: Shared, caller: Caller) -> Response:
+    """Revoke all tokens of a user: one's own, or as an administrator anybody's."""
+    bodies.check_user(user, caller, "user")
+    await shared.service.access.revoke_all(acting(caller, request), user)
+    return Response(status_code=204)
 
 
 @router.put(

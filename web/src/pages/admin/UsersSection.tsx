@@ -6,9 +6,11 @@ import { useLoad } from "@/api/useLoad";
 import { useT } from "@/i18n/i18n";
 import { to } from "@/router/router";
 import { Button } from "@/ui/Button";
+import { Confirm } from "@/ui/Dialog";
 import { Field } from "@/ui/Field";
 import { EmptyState, Loading } from "@/ui/Layout";
 import { ProblemNote } from "@/ui/ProblemList";
+import { Badge } from "@/ui/StateBadge";
 import { type Column, Table } from "@/ui/Table";
 import { Tick } from "@/ui/Tick";
 import { toast } from "@/ui/toasts";
@@ -22,8 +24,15 @@ export function UsersSection() {
   const t = useT();
   const { data, problem, reload } = useLoad("users", (signal) => api.get("/api/v1/users", { signal }));
   const [isAdding, setIsAdding] = useState(false);
+  const [asked, setAsked] = useState<{ user: User; change: Change }>();
+  const [isAsking, setIsAsking] = useState(false);
+  const ask = (user: User, change: Change) => {
+    setAsked({ user, change });
+    setIsAsking(true);
+  };
   const columns: Column<User>[] = [
     { id: "name", header: t("admin.user"), cell: (each) => each.name },
+    { id: "state", header: t("admin.state"), cell: (each) => <State user={each} /> },
     { id: "roles", header: t("admin.roles"), cell: (each) => <Roles user={each} /> },
     {
       id: "tokens",
@@ -34,6 +43,19 @@ export function UsersSection() {
           {t("admin.tokensOf", { user: each.name })}
         </Link>
       ),
+    },
+    {
+      id: "changes",
+      header: "",
+      isNumber: true,
+      cell: (each) =>
+        CHANGES.filter((change) => (each.is_disabled ? change !== "disable" : change !== "enable")).map(
+          (change) => (
+            <Button key={change} isSmall onPress={() => ask(each, change)}>
+              {t(`admin.${change}`)}
+            </Button>
+          ),
+        ),
     },
   ];
   return (
@@ -55,8 +77,44 @@ export function UsersSection() {
         <Table label={t("admin.users")} columns={columns} rows={data.items} keyOf={(each) => each.name} />
       )}
       <NewUser isOpen={isAdding} onClose={() => setIsAdding(false)} onMade={reload} />
+      <Confirm
+        title={t(`admin.${asked?.change ?? "disable"}Ask`, { user: asked?.user.name ?? "" })}
+        action={t(`admin.${asked?.change ?? "disable"}`)}
+        isDangerous={asked?.change !== "enable"}
+        isOpen={isAsking}
+        onClose={() => setIsAsking(false)}
+        onConfirm={async () => {
+          if (asked) await changeUser(asked.user.name, asked.change);
+          reload();
+        }}
+      >
+        {t(`admin.${asked?.change ?? "disable"}Means`)}
+      </Confirm>
     </div>
   );
+}
+
+const CHANGES = ["disable", "enable", "delete"] as const;
+type Change = (typeof CHANGES)[number];
+
+function changeUser(user: string, change: Change) {
+  const path = { user };
+  if (change === "delete") return api.delete("/api/v1/users/{user}", { path });
+  return change === "disable"
+    ? api.post("/api/v1/users/{user}:disable", { path })
+    : api.post("/api/v1/users/{user}:enable", { path });
+}
+
+function State({ user }: { user: User }) {
+  const t = useT();
+  if (user.is_disabled)
+    return (
+      <Badge tone="warn" icon="cross">
+        {t("admin.disabled")}
+      </Badge>
+    );
+  const signsIn = { "": t("admin.byToken"), "*": t("admin.byAny") }[user.issuer];
+  return <span>{signsIn ?? t("admin.byIssuer", { issuer: user.issuer })}</span>;
 }
 
 const ROLES = ["viewer", "member", "administrator"] as const;

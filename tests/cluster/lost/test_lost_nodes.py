@@ -24,9 +24,8 @@ from astrago_trainer.catalogue import load_runtime
 from astrago_trainer.core.lifecycle import Phase
 from astrago_trainer.engines.base import Engine, Handle, Observation
 
-LOST = "lost-0"
 TAINT = {"key": "example.org/lost", "effect": "NoSchedule"}
-"""Keeps everybody else's pods away."""
+"""Keeps everybody else's pods away, those of the other tests too: its value is the namespace."""
 EACH_OTHER = {
     "topologyKey": "kubernetes.io/hostname",
     "labelSelector": {"matchLabels": {"jobset.sigs.k8s.io/jobset-name": "job"}},
@@ -46,18 +45,24 @@ def now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def is_placed(found: list[Json]) -> bool:
-    return {each["spec"].get("nodeName") for each in found} == {LOST, NODE_NAME}
+def lost_name(space: Space) -> str:
+    """A node for each test: they run beside one another."""
+    return f"lost-{space.name}"
 
 
 async def runs_on_both(
     engine: Engine, handle: Handle, space: Space, affinity: Json, more: Sequence[Json] = ()
 ) -> Json:
     """The pod on the node of this test, of a job that runs there and on the real one."""
-    pods = {"tolerations": [{**TAINT, "operator": "Exists"}, *more], "affinity": affinity}
+    lost = lost_name(space)
+    pods = {"tolerations": [{**TAINT, "value": space.name}, *more], "affinity": affinity}
     await engine.apply(handle, effective(SLEEPS, nodes=2, restarts=1, node={"pod": pods}))
+
+    def is_placed(found: list[Json]) -> bool:
+        return {each["spec"].get("nodeName") for each in found} == {lost, NODE_NAME}
+
     placed = await asyncio.to_thread(space.until, "pods", is_placed)
-    victim = next(each for each in placed if each["spec"]["nodeName"] == LOST)
+    victim = next(each for each in placed if each["spec"]["nodeName"] == lost)
     await asyncio.to_thread(say_that_it_runs, space, victim)
     await until(engine, handle, lambda seen: seen.phase is Phase.RUNNING)
     return victim
@@ -69,14 +74,15 @@ def rank_of(pod: Json) -> str:
 
 
 @pytest.fixture
-def lost_node(kubectl: Kubectl) -> Iterator[str]:
+def lost_node(kubectl: Kubectl, space: Space) -> Iterator[str]:
+    name = lost_name(space)
     room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
     ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
     node = {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": LOST, "labels": {"kubernetes.io/hostname": LOST}},
-        "spec": {"taints": [TAINT]},
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "spec": {"taints": [{**TAINT, "value": space.name}]},
         "status": {
             "capacity": room,
             "allocatable": room,
@@ -84,15 +90,15 @@ def lost_node(kubectl: Kubectl) -> Iterator[str]:
         },
     }
     kubectl("create", "-f", "-", stdin=json.dumps(node))
-    yield LOST
-    kubectl("delete", "node", LOST, "--ignore-not-found")
+    yield name
+    kubectl("delete", "node", name, "--ignore-not-found")
 
 
 def say_of_the_node(space: Space, status: str) -> None:
     """What the cluster says of it by itself after 50 s without a word."""
     said = {"type": "Ready", "status": status, "reason": "NodeStatusUnknown"}
     change = {"status": {"conditions": [{**said, "lastTransitionTime": now()}]}}
-    answer = space.api.ask("PATCH", f"/api/v1/nodes/{LOST}/status", change, MERGE_PATCH)
+    answer = space.api.ask("PATCH", f"/api/v1/nodes/{lost_name(space)}/status", change, MERGE_PATCH)
     assert answer.code == 200, answer.text
 
 
@@ -127,7 +133,7 @@ def test_a_node_that_is_deleted_takes_the_group_along_and_is_named(
     async def scenario():
         victim = await runs_on_both(engine, handle, space, APART)
         news = asyncio.create_task(told(engine, handle, "NodeLost"))
-        await asyncio.to_thread(kubectl, "delete", "node", LOST)
+        await asyncio.to_thread(kubectl, "delete", "node", lost_node)
         gone = await news
         again = await until(
             engine,
@@ -140,11 +146,11 @@ def test_a_node_that_is_deleted_takes_the_group_along_and_is_named(
     victim, gone, again = run(engine, scenario)
     rank = rank_of(victim)
     assert gone.phase is Phase.RUNNING
-    assert gone.message.startswith(f"node {LOST} is no longer in the cluster; on it: rank {rank}.")
-    assert (again.phase, again.reason, again.max_restarts) == (Phase.RESTARTING, "NodeLost", 1)
-    cause = (
-        f"restart 1 of 1 after rank {rank} was taken off node {LOST}: PodGC: node no longer exists"
+    assert gone.message.startswith(
+        f"node {lost_node} is no longer in the cluster; on it: rank {rank}."
     )
+    assert (again.phase, again.reason, again.max_restarts) == (Phase.RESTARTING, "NodeLost", 1)
+    cause = f"restart 1 of 1 after rank {rank} was taken off node {lost_node}: PodGC: node no longer exists"
     assert again.message.startswith(cause)
     assert "no node has room for rank" in again.message
 
@@ -169,7 +175,9 @@ def test_a_silent_node_costs_the_group_two_minutes_at_most(engine, a_handle, spa
     victim, news, again, taken = run(engine, scenario)
     rank = rank_of(victim)
     assert news.phase is Phase.RUNNING
-    assert news.message.startswith(f"node {LOST} does not answer; on it: rank {rank}. If it does")
+    assert news.message.startswith(
+        f"node {lost_node} does not answer; on it: rank {rank}. If it does"
+    )
     assert {each.node for each in again.pods} == {NODE_NAME}
     assert taken < 120
 
