@@ -8,9 +8,9 @@ import subprocess
 import time
 from collections.abc import Iterator
 
-import httpx
 import pytest
 
+from tests import patient
 from tests.seeds.bodies import curl_words, nested
 from tests.seeds.steps import read
 from tests.server.serving import PATIENCE, Process, a_process
@@ -53,7 +53,7 @@ def ended(server: Process, jobs: tuple[dict[str, object], ...]) -> list[str]:
     names = [str(each["trainjob_name"]) for each in jobs]
     for name in names:
         url = f"{server.address}/api/v1/namespaces/user-123/jobs/{name}/logs"
-        httpx.get(url, params={"follow": "true", "format": "sse"}, timeout=PATIENCE)
+        patient.get(url, params={"follow": "true", "format": "sse"}, timeout=PATIENCE)
     return names
 
 
@@ -94,11 +94,11 @@ def test_both_jobs_are_complete_with_the_message_of_the_document(server, ended):
 @pytest.mark.req("M24")
 def test_a_job_that_fails_is_failed_with_a_message(server):
     body = {**nested(), "training_code": "import no_such_module\n"}
-    made = httpx.post(f"{server.address}/api/trainjob/create", json=body).json()
+    made = patient.post(f"{server.address}/api/trainjob/create", json=body).json()
     name = made["trainjob_name"]
     assert asked(server, "S0-23", name)["state"] in ("Running", "Failed")
     url = f"{server.address}/api/v1/namespaces/user-123/jobs/{name}/logs"
-    httpx.get(url, params={"follow": "true", "format": "sse"}, timeout=PATIENCE)
+    patient.get(url, params={"follow": "true", "format": "sse"}, timeout=PATIENCE)
 
     status = asked(server, "S0-23", name)
     assert (status["state"], bool(status["message"])) == ("Failed", True)

@@ -45,14 +45,15 @@ def test_users_come_with_their_roles_for_administrators(tmp_path):
             await site.service.access.create_user(BOSS, "root", is_administrator=True)
             root = bearer((await site.service.access.create_token(BOSS, "root")).secret)
             found = (await site.client.get("/api/v1/users", headers=root)).json()["items"]
+            common = {"is_disabled": False, "issuer": "", "backend": []}
             assert found[1:] == [
                 {
+                    **common,
                     "name": "ann",
                     "is_administrator": False,
                     "roles": {"team": "viewer"},
-                    "backend": [],
                 },
-                {"name": "root", "is_administrator": True, "roles": {}, "backend": []},
+                {**common, "name": "root", "is_administrator": True, "roles": {}},
             ]
             tenants = (await site.client.get("/api/v1/tenants", headers=root)).json()
             assert tenants["quota"] == {}  # on a cluster alone

@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests import patient
 from tests.server.serving import PATIENCE, a_process, a_request, events_of, health_seconds
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +74,7 @@ SMALL = {"ASTRAGO_LOCAL_CPUS": "1", "ASTRAGO_LOCAL_GPUS": "0"}
 def _watch(address: str, name: str, namespace: str = "user-123") -> list[dict[str, str]]:
     """Reads the log of a job until it is over."""
     url = f"{address}/api/v1/namespaces/{namespace}/jobs/{name}/logs?follow=true&format=sse"
-    return events_of(httpx.get(url, timeout=PATIENCE).text)
+    return events_of(patient.get(url, timeout=PATIENCE).text)
 
 
 def _environment_with_torch(folder: Path) -> dict[str, str]:
@@ -123,11 +124,11 @@ def test_the_first_apis_requests_word_for_word_on_a_small_machine(tmp_path, body
         assert line in str(logs[0])
         assert "detail" in curl(f"{base}/{name}/logs?namespace=user-123&worker=9")
         job = f"{server.address}{JOBS}/{name}"
-        told = httpx.get(f"{job}/events").json()["items"]
+        told = patient.get(f"{job}/events").json()["items"]
         (note,) = (each["message"] for each in told if each["reason"] == "Squeezed")
         assert note.startswith("asked for 4 CPU, 16Gi and 1 GPU per node on 2 nodes; ")
         assert note.endswith(" and no GPU: runs on CPU")
-        short = httpx.get(f"{job}/explain").json()["shortfall"]
+        short = patient.get(f"{job}/explain").json()["shortfall"]
         assert (short["message"], short["is_refused"]) == (note, False)
         assert (short["nodes"], short["asked"]["gpus"], short["has"]["gpus"]) == (2, 1, 0)
         assert curl("-X", "DELETE", f"{base}/{name}?namespace=user-123")["status"] == "success"
@@ -139,25 +140,25 @@ def test_the_first_apis_requests_word_for_word_on_a_small_machine(tmp_path, body
 @pytest.mark.req("M54")
 def test_where_the_setting_says_so_a_job_that_can_never_fit_is_refused_with_what_helps(tmp_path):
     with a_process(tmp_path / "data", **SMALL, ASTRAGO_LOCAL_OVERSIZE="refuse") as server:
-        answer = httpx.post(
+        answer = patient.post(
             f"{server.address}/api/trainjob/create",
             content=_FLAT,
             headers={"content-type": "application/json"},
         )
         name = answer.json()["trainjob_name"]
         _watch(server.address, name)
-        job = httpx.get(f"{server.address}{JOBS}/{name}").json()
+        job = patient.get(f"{server.address}{JOBS}/{name}").json()
         assert (job["phase"], job["reason"]) == ("Failed", "TooLarge")
         assert "asked for 4 CPU, 16Gi and 1 GPU per node on 2 nodes" in job["message"]
         assert "unset ASTRAGO_LOCAL_OVERSIZE" in job["message"]
-        found = httpx.get(f"{server.address}{JOBS}/{name}/explain").json()
+        found = patient.get(f"{server.address}{JOBS}/{name}/explain").json()
         assert found["shortfall"]["is_refused"] is True
         assert found["next_steps"] == [
             f"astrago clone {name} --namespace user-123 --nodes 1",
             "ASTRAGO_LOCAL_OVERSIZE=squeeze astrago up",
         ]
         spec = {"code": {"inline": "pass"}, "framework": "pytorch", "resources": {"gpus": 9}}
-        preview = httpx.post(f"{server.address}{JOBS}:preview", json={"user": "u", **spec}).json()
+        preview = patient.post(f"{server.address}{JOBS}:preview", json={"user": "u", **spec}).json()
         assert preview["shortfall"]["is_refused"] is True
         assert preview["problems"][-1]["code"] == "job-refused-as-too-large"
 
@@ -178,10 +179,10 @@ def test_a_kill_in_the_middle_of_a_job_loses_nothing(tmp_path):
         volumes=[{"name": "signal", "claim": "signal", "mount_path": "/signal"}],
     )
     with a_process(tmp_path / "data") as server:
-        assert httpx.post(server.address + JOBS, json=body).status_code == 201
+        assert patient.post(server.address + JOBS, json=body).status_code == 201
         url = f"{server.address}{JOBS}/long/logs?follow=true&format=sse&rank=0"
         last, seen = "", []
-        with httpx.stream("GET", url, timeout=PATIENCE) as answer:
+        with patient.stream("GET", url, timeout=PATIENCE) as answer:
             for line in answer.iter_lines():
                 if line.startswith("id: "):
                     last = line[4:]
@@ -193,41 +194,41 @@ def test_a_kill_in_the_middle_of_a_job_loses_nothing(tmp_path):
                         break
         server.kill()
     with a_process(tmp_path / "data") as server:
-        job = httpx.get(f"{server.address}{JOBS}/long").json()
+        job = patient.get(f"{server.address}{JOBS}/long").json()
         assert (job["phase"], job["restarts"]) == ("Running", 0)
         go.parent.mkdir(parents=True, exist_ok=True)
         go.touch()
         url = f"{server.address}{JOBS}/long/logs?follow=true&format=sse&rank=0"
-        rest = events_of(httpx.get(url, headers={"last-event-id": last}, timeout=PATIENCE).text)
+        rest = events_of(patient.get(url, headers={"last-event-id": last}, timeout=PATIENCE).text)
         told = [json.loads(each["data"]) for each in rest[:-1]]
         seen += [each["text"] for each in told if each["ended"]]
         assert [each for each in seen if "step" in each] == [
             f"step {n} loss={1 / n:.3f}" for n in (1, 2, 3)
         ]
-        job = httpx.get(f"{server.address}{JOBS}/long").json()
+        job = patient.get(f"{server.address}{JOBS}/long").json()
         assert (job["phase"], job["restarts"], job["attempt"]) == ("Complete", 0, 0)
         until = time.monotonic() + PATIENCE
         while True:
             found = [
-                httpx.get(f"{server.address}{JOBS}/long/metrics", params={"rank": rank}).json()
+                patient.get(f"{server.address}{JOBS}/long/metrics", params={"rank": rank}).json()
                 for rank in (0, 1)
             ]
             steps = [{point[0] for point in each["series"].get("loss", ())} for each in found]
             if steps == [{1, 2, 3}] * 2:  # both ranks of the job
                 break
             assert time.monotonic() < until, found
-        assert httpx.delete(f"{server.address}{JOBS}/long").status_code == 202
+        assert patient.delete(f"{server.address}{JOBS}/long").status_code == 202
 
 
 def test_a_stop_ends_streams_and_leaves_jobs(tmp_path):
     script = "import time\nprint('begun', flush=True)\nwhile True: time.sleep(0.05)\n"
     body = a_request(user="user123", name="long", code={"inline": script}, nodes=1)
     with a_process(tmp_path / "data") as server:
-        assert httpx.post(server.address + JOBS, json=body).status_code == 201
+        assert patient.post(server.address + JOBS, json=body).status_code == 201
         url = f"{server.address}{JOBS}/long/logs?follow=true&rank=0"
         with (
-            httpx.stream("GET", url, timeout=PATIENCE) as answer,
-            httpx.stream("GET", f"{server.address}/api/v1/namespaces/-/stream") as changes,
+            patient.stream("GET", url, timeout=PATIENCE) as answer,
+            patient.stream("GET", f"{server.address}/api/v1/namespaces/-/stream") as changes,
         ):
             lines, news = answer.iter_lines(), changes.iter_lines()
             assert any("begun" in line for line in lines)
@@ -240,11 +241,11 @@ def test_a_stop_ends_streams_and_leaves_jobs(tmp_path):
         assert time.monotonic() - begin < 10
         assert "Traceback" not in server.stderr.read_text()
     with a_process(tmp_path / "data") as server:
-        job = httpx.get(f"{server.address}{JOBS}/long").json()
+        job = patient.get(f"{server.address}{JOBS}/long").json()
         assert (job["phase"], job["restarts"]) == ("Running", 0)
-        assert httpx.delete(f"{server.address}{JOBS}/long").status_code == 202
+        assert patient.delete(f"{server.address}{JOBS}/long").status_code == 202
         until = time.monotonic() + PATIENCE
-        while httpx.get(f"{server.address}{JOBS}/long").status_code != 404:
+        while patient.get(f"{server.address}{JOBS}/long").status_code != 404:
             assert time.monotonic() < until
 
 
@@ -273,7 +274,7 @@ def test_slow_clients_are_cut_off_and_hold_nobody_up(tmp_path):
         b"GET /api/v1/namespaces/user-123/jobs/big/logs?rank=0 HTTP/1.1\r\nHost: localhost\r\n\r\n",
     )
     with a_process(tmp_path / "data", **limits) as server, ExitStack() as stack:
-        made = httpx.post(
+        made = patient.post(
             f"{server.address}{JOBS}", json=a_request(user="user123", name="big")
         ).json()
         log = (
@@ -304,7 +305,7 @@ def test_slow_clients_are_cut_off_and_hold_nobody_up(tmp_path):
         for each in slow:
             each.close()
         until = time.monotonic() + PATIENCE
-        while "astrago_streams 0" not in httpx.get(f"{server.address}/metrics").text:
+        while "astrago_streams 0" not in patient.get(f"{server.address}/metrics").text:
             assert time.monotonic() < until
 
 
@@ -349,7 +350,7 @@ def test_two_hundred_streams_and_health(tmp_path):
         a_process(tmp_path / "data", ASTRAGO_ENGINE="fake") as server,
         _connections(server.address, 200) as streams,
     ):
-        made = httpx.post(
+        made = patient.post(
             f"{server.address}{JOBS}", json=a_request(user="user123", name="big")
         ).json()
         log = (
@@ -377,7 +378,7 @@ def test_two_hundred_streams_and_health(tmp_path):
             while b"line 999" not in text:
                 text += each.recv(1 << 18)
         memory = re.search(
-            r"process_resident_memory_bytes (\d+)", httpx.get(f"{server.address}/metrics").text
+            r"process_resident_memory_bytes (\d+)", patient.get(f"{server.address}/metrics").text
         )
         assert memory is not None
         assert int(memory[1]) < 300e6
@@ -411,7 +412,7 @@ def test_the_commands_of_the_document_work(tmp_path):
             done = subprocess.run(words, capture_output=True, text=True, timeout=60)
             assert done.returncode == 0, command
             assert '"detail"' not in done.stdout, done.stdout
-        job = httpx.get(f"{server.address}{JOBS}/hello").json()
+        job = patient.get(f"{server.address}{JOBS}/hello").json()
         assert job["phase"] == "Complete"
         shown = re.search(r"\n {4}(\{\"name\": \"hello\".*?\"version\": 4\})", text, re.DOTALL)
         assert shown is not None

@@ -27,6 +27,7 @@ from cluster.images import bring
 from cluster.layout import API_PORT, NODE_IP, Layout
 from cluster.operators import Kubectl
 from cluster.server_image import USER, server_image
+from tests import patient
 from tests.cluster.api import PATIENCE, Api, Space
 
 from astrago_trainer.client import TrainerClient
@@ -63,7 +64,9 @@ class Installed:
 
     def sign_up(self) -> Tenant:
         user = f"tester{uuid.uuid4().int % 10**9}"
-        answer = httpx.post(f"{self.address}/api/v1/signup", json={"user": user}, timeout=PATIENCE)
+        answer = patient.post(
+            f"{self.address}/api/v1/signup", json={"user": user}, timeout=PATIENCE
+        )
         assert answer.status_code == 201, answer.text
         body = answer.json()
         self.namespaces.append(body["namespace"])
@@ -74,7 +77,7 @@ class Installed:
         end = time.monotonic() + PATIENCE
         while True:
             try:
-                httpx.get(f"{self.address}/readyz", timeout=1).raise_for_status()
+                patient.get(f"{self.address}/readyz", timeout=1).raise_for_status()
                 return
             except httpx.HTTPError:
                 assert time.monotonic() < end, f"no answer from {self.address}"

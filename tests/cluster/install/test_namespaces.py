@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from cluster.operators import Kubectl
+from tests import patient
 from tests.cluster.api import LINGER, PATIENCE, Api, Space
 from tests.cluster.install.conftest import ADOPTED, Installed
 from tests.server.serving import bearer
@@ -49,7 +50,7 @@ def a_body(namespace: str) -> dict[str, object]:
 
 
 def create(installed: Installed, namespace: str, headers: dict[str, str]) -> httpx.Response:
-    return httpx.post(
+    return patient.post(
         f"{installed.address}/api/trainjob/create",
         json=a_body(namespace),
         headers=headers,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import httpx
 import pytest
 from cluster.operators import Kubectl
+from tests import patient
 from tests.cluster.api import LINGER, PATIENCE, Api, Space
 from tests.cluster.install.conftest import OPTIONS, Installed, Tenant, a_kubeconfig, astrago
 
@@ -139,9 +139,9 @@ def test_conflicts_are_told_and_can_be_taken_over(installed: Installed):
 
 
 def test_without_a_token_nobody_comes_in(installed: Installed):
-    answer = httpx.get(f"{installed.address}/api/v1/whoami", timeout=PATIENCE)
+    answer = patient.get(f"{installed.address}/api/v1/whoami", timeout=PATIENCE)
     assert answer.status_code == 401
-    assert httpx.get(f"{installed.address}/healthz", timeout=PATIENCE).status_code == 200
+    assert patient.get(f"{installed.address}/healthz", timeout=PATIENCE).status_code == 200
 
 
 def test_who_may_not_install_is_told_so_for_every_object(

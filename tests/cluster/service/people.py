@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 from cluster.layout import Layout
+from tests import patient
 from tests.cluster.api import LINGER, PATIENCE, Api, Space
 from tests.server.serving import Process, a_process, bearer
 
@@ -106,7 +107,7 @@ class Person:
 
 def sign_up(address: str, api: Api, user: str = "") -> Person:
     user = user or f"user{random.randrange(10**8, 10**9)}"
-    answer = httpx.post(f"{address}/api/v1/signup", json={"user": user}, timeout=PATIENCE)
+    answer = patient.post(f"{address}/api/v1/signup", json={"user": user}, timeout=PATIENCE)
     assert answer.status_code == 201, answer.text
     made = answer.json()
     space = Space(api, made["namespace"])

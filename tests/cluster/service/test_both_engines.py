@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-import httpx
 import pytest
+from tests import patient
 from tests.cluster.api import LINGER, PATIENCE
 from tests.cluster.service.people import a_server
 from tests.server.serving import a_process, bearer
@@ -56,7 +56,7 @@ def outcome(client, address, headers, body):
     client.submit(body)
     job = client.wait("same", timeout_seconds=PATIENCE)
     url = f"{address}/api/v1/namespaces/{body['namespace']}/jobs/same/manifest"
-    manifest = httpx.get(url, headers=headers, timeout=PATIENCE).json()
+    manifest = patient.get(url, headers=headers, timeout=PATIENCE).json()
     seen = {}
     for rank in range(body["nodes"]):
         said = [each.text for each in client.logs("same", rank=rank)]

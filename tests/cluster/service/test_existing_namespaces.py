@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-import httpx
 import pytest
 from cluster.operators import Kubectl
+from tests import patient
 from tests.cluster.api import PATIENCE, Api, Space
 from tests.cluster.install.conftest import a_kubeconfig
 from tests.cluster.service.people import Person, a_server
@@ -74,7 +74,7 @@ def test_without_tokens_both_bodies_run_in_a_namespace_made_by_kubectl(
         assert "ASTRAGO_NAMESPACES='*,default'" in reserved.json()["detail"]
         never = person.ask("POST", CREATE, {**nested(person), "namespace": "kube-system"})
         assert never.status_code == 422
-        stranger = httpx.post(
+        stranger = patient.post(
             f"{server.address}{CREATE}",
             json=nested(person),
             headers={"origin": "http://evil.example"},

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import time
 
-import httpx
 import pytest
+from tests import patient
 from tests.cluster.api import PATIENCE
 from tests.cluster.service.people import a_server
 from tests.server.serving import bearer
@@ -75,11 +75,11 @@ def until_counted(person):
 def test_a_namespace_of_somebody_else_is_not_given_out(server, kubectl, namespace):
     user = namespace  # there is one of this name, made by others
     body = {"user": user}
-    answer = httpx.post(f"{server.address}/api/v1/signup", json=body, timeout=PATIENCE)
+    answer = patient.post(f"{server.address}/api/v1/signup", json=body, timeout=PATIENCE)
     assert answer.status_code == 409, answer.text
     assert f"kubectl label namespace {namespace}" in answer.json()["detail"]
     kubectl(*answer.json()["detail"].rstrip(".").split("kubectl ")[1].split(" "))
-    answer = httpx.post(f"{server.address}/api/v1/signup", json=body, timeout=PATIENCE)
+    answer = patient.post(f"{server.address}/api/v1/signup", json=body, timeout=PATIENCE)
     assert (answer.status_code, answer.json()["namespace"]) == (201, namespace)
 
 
@@ -110,7 +110,7 @@ def test_two_tenants_at_once_and_neither_sees_the_other(ann, bob, server, versio
         assert person.ask("GET", status).status_code == 404
         assert person.ask("DELETE", f"{theirs}/same").status_code == 404
         assert other.user not in person.ask("GET", "/api/v1/nodes").text
-    nobody = httpx.get(
+    nobody = patient.get(
         f"{server.address}/api/v1/namespaces/{ann.namespace}/jobs",
         headers=bearer("astrago_none"),
         timeout=PATIENCE,
