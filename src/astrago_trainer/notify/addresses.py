@@ -33,6 +33,18 @@ _MAIL = re.compile(
 _WIRE_SERVER = ipaddress.ip_address("168.63.129.16")
 """Azure's address for its virtual machines: it looks public and answers to them alone."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_NEVER_PUBLIC = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "192.0.0.0/24",  # of protocols; also where a provider's gateways are
+            "64:ff9b:1::/48",  # a network's own NAT64, which may reach what is behind it
+            "::/96",  # IPv4 addresses in an old spelling
+            "::ffff:0:0:0/96",  # and in that of translators
+        ),
+    )
+)
+"""Python takes these for public."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +103,8 @@ def is_public(address: Address) -> bool:
             return is_public(inner)
         if address.teredo is not None or address.is_site_local:
             return False
+    if any(address in network for network in _NEVER_PUBLIC):
+        return False
     return address.is_global and not address.is_multicast and address != _WIRE_SERVER
 
 
