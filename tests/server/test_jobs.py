@@ -8,8 +8,10 @@ import json
 import pytest
 
 from astrago_trainer.core.lifecycle import Phase
+from astrago_trainer.engines.fake import FakeEngine
 from astrago_trainer.engines.local.engine import LocalEngine
 from astrago_trainer.manifests import parse_documents
+from astrago_trainer.service import service as service_module
 from astrago_trainer.service.identity import Role
 from tests.server.serving import JOBS, a_request, a_site, bearer
 
@@ -433,5 +435,29 @@ def test_checkpoints_without_a_volume_are_warned_of_where_they_would_be_lost(tmp
                 [],
                 "",
             )
+
+    asyncio.run(story())
+
+
+def test_what_was_written_at_one_server_is_read_at_the_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(service_module, "JOIN_SECONDS", 0.0)
+
+    async def story():
+        engine = FakeEngine(data=tmp_path / "fake")
+        async with a_site(tmp_path, engine) as one, a_site(tmp_path, engine) as other:
+            await one.service.catch_up()
+            for number in range(10):
+                first, second = (one, other) if number % 2 else (other, one)
+                made = await first.client.post(JOBS, json=a_request(name=f"job{number}"))
+                assert made.status_code == 201, made.text
+                place = f"{JOBS}/job{number}"
+                assert (await second.client.get(place)).status_code == 200
+                listed = (await second.client.get(JOBS)).json()["items"]
+                assert f"job{number}" in [each["name"] for each in listed]
+                assert (await second.client.post(f"{place}:suspend")).status_code == 202
+                assert (await first.client.get(place)).json()["is_suspended"]
+                assert (await first.client.delete(place)).status_code == 202
+                left = await second.client.get(place)
+                assert left.status_code == 404 or left.json()["phase"] == "Deleting"
 
     asyncio.run(story())

@@ -266,3 +266,54 @@ def test_one_that_only_asks_takes_no_job_and_needs_no_beat(tmp_path):
     before, after, server, seen = asyncio.run(scenario())
 
     assert (before, after, seen) == (None, server, "Running")
+
+
+def test_what_one_was_asked_for_the_other_knows(tmp_path, database):
+    """Nobody reads by stamp in between: each decides on what the database has."""
+
+    async def scenario():
+        async with two(tmp_path, FakeEngine(), database) as (one, other):
+            stays = []
+            for _ in range(10):
+                job = (await one.submit(ANN, "team", a_spec(nodes=1))).job
+                await other.suspend(ANN, "team", job.name)
+                resumed = await one.resume(ANN, "team", job.name)
+                again = await other.suspend(ANN, "team", job.name)
+                stays.append((resumed.job.is_suspended, again.job.is_suspended))
+                deleted = await one.delete(ANN, "team", job.name)
+                assert deleted.job.is_deleting
+            return stays
+
+    assert asyncio.run(scenario()) == [(False, True)] * 10
+
+
+def test_a_name_that_was_freed_at_the_other_can_be_used(tmp_path, database):
+    async def scenario():
+        async with two(tmp_path, FakeEngine(), database) as (one, other):
+            for first, second in ((one, other), (other, one)):
+                await first.submit(ANN, "team", a_spec(nodes=1, name="job"))
+                await second.catch_up()
+                await first.delete(ANN, "team", "job")
+                await until_gone(first, "job")
+                made = await second.submit(ANN, "team", a_spec(nodes=1, name="job"))
+                await second.delete(ANN, "team", "job")
+                await until_gone(second, "job")
+                await first.catch_up()
+            return made.job.name
+
+    assert asyncio.run(scenario()) == "job"
+
+
+def test_readers_at_the_same_time_share_one_pass(tmp_path):
+    async def scenario():
+        async with two(tmp_path, FakeEngine(), None) as (one, other):
+            assert one.has_others or other.has_others
+            job = (await one.submit(ANN, "team", a_spec(nodes=1))).job
+            before = other._following._passes
+            await asyncio.gather(*(other.catch_up() for _ in range(100)))
+            return other.get("team", job.name).job.uid == job.uid, other._following._passes - before
+
+    is_known, passes = asyncio.run(scenario())
+
+    assert is_known
+    assert passes <= 2

@@ -290,7 +290,7 @@ def test_whoever_reads_by_stamp_learns_of_everything_once(url):
         changed = await store.write(change_jobs, Change(changed, {"phase": "Running"}))
         await store.write(remove_jobs, a_removal(gone))
         news = await store.read(lambda c: load_changes(c, stamp))
-        nothing = await store.read(lambda c: load_changes(c, news[2]))
+        nothing = await store.read(lambda c: load_changes(c, news.stamp))
         await store.write(forget_removals, NOW + 1)
         return kept, changed, gone, news, nothing
 

@@ -30,6 +30,10 @@ class Following:
         self._board = board
         self._on_job = on_job
         self._on_access = on_access
+        self._passes = 0
+        self._passing = asyncio.Lock()
+        self.servers = 0
+        """How many share the database, as of the last pass."""
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -41,16 +45,23 @@ class Following:
                 _log.warning("changes of other servers cannot be read: %s", error)
 
     async def catch_up(self) -> None:
+        """Returns when the board shows all that was written before the call; callers at the same time share a pass."""
+        begun = self._passes
+        async with self._passing:
+            if self._passes == begun:  # else somebody else has begun one since
+                self._passes += 1
+                await self._pass()
+
+    async def _pass(self) -> None:
         since = self._store.own_stamp
-        changed, gone, stamp, access = await self._store.read(
-            lambda connection: load_changes(connection, since)
-        )
-        for number in gone:
+        found = await self._store.read(lambda connection: load_changes(connection, since))
+        for number in found.gone:
             self._board.remove(number)
-        for job in changed:
+        for job in found.changed:
             known = self._board.find_number(job.number)
             if known is None or known.job.version < job.version:
                 self._board.put(job)
                 self._on_job(job)
-        self._store.own_stamp = max(self._store.own_stamp, stamp)
-        await self._on_access(access)
+        self._store.own_stamp = max(self._store.own_stamp, found.stamp)
+        self.servers = found.servers
+        await self._on_access(found.access)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -62,6 +62,7 @@ class Jobs:
         *,
         server: Callable[[], str | None],
         look: Callable[[int], None],
+        catch_up: Callable[[], Awaitable[None]],
     ) -> None:
         self._store = store
         self._board = board
@@ -71,6 +72,7 @@ class Jobs:
         self._clock = clock
         self._server = server
         self._look = look
+        self._catch_up = catch_up
         self._changing = Changing(store, board)
         self._reserved: set[tuple[str, str]] = set()
         self._codes: dict[tuple[str, str], str] = {}
@@ -103,6 +105,8 @@ class Jobs:
         """
         if key is not None:
             _check_key(key)
+        if spec.name is not None and self._board.find(namespace, spec.name) is not None:
+            await self._catch_up()  # the job of that name may be gone by now
         is_code_taken = self._is_code_taken(namespace, spec)
         while True:
             name = self._pick_name(namespace, spec, key)
@@ -319,6 +323,9 @@ class Jobs:
     async def _change(
         self, namespace: str, name: str, make: Callable[[Job], Change | None]
     ) -> Record:
+        await (
+            self._catch_up()
+        )  # decided on what the database has: another server may have changed it a moment ago
         record = await self._changing.change(lambda: self.get(namespace, name), make)
         self._look(record.job.number)
         return record

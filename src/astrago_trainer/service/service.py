@@ -33,7 +33,7 @@ from astrago_trainer.service.decide import UNAVAILABLE, needs_care
 from astrago_trainer.service.effective import Effectives, handle_of
 from astrago_trainer.service.errors import Unsupported
 from astrago_trainer.service.feed import Subscription
-from astrago_trainer.service.following import Following
+from astrago_trainer.service.following import FOLLOW_SECONDS, Following
 from astrago_trainer.service.identity import Identity
 from astrago_trainer.service.job_tokens import KEY_FILE, JobTokens
 from astrago_trainer.service.jobs import Jobs
@@ -70,6 +70,9 @@ _REMOVALS_KEPT_SECONDS = 86400.0
 """A server that was cut off for longer has long been taken for dead, and reads everything when it comes back."""
 _DELIVERIES_KEPT_SECONDS = 7 * 86400.0
 _TIDY_SECONDS = 3600.0
+
+JOIN_SECONDS = 2 * FOLLOW_SECONDS
+"""How long a server that finds others waits before it answers."""
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -147,6 +150,9 @@ class Service:
             targets=self._targets,
             on_settled=self._reaper.add,
         )
+        self._following = Following(
+            store, self.board, on_job=self._on_foreign_change, on_access=self.access.load
+        )
         self._jobs = Jobs(
             store,
             self.board,
@@ -156,9 +162,7 @@ class Service:
             clock,
             server=lambda: self._leases.id if self._is_tending else None,
             look=self._look,
-        )
-        self._following = Following(
-            store, self.board, on_job=self._on_foreign_change, on_access=self.access.load
+            catch_up=self._following.catch_up,
         )
         self._tasks = [asyncio.create_task(self._following.run(), name="other servers")]
         if tend:
@@ -168,6 +172,10 @@ class Service:
         await self._leases.refresh()
         await self._leases.enter()
         self._is_tending = True
+        await self._following.catch_up()
+        if self.has_others:
+            # By then they know of this one, and read what it writes before they answer.
+            await asyncio.sleep(JOIN_SECONDS)
         for record in self.board:
             self._reaper.add(record.job)
         await self._reconciler.start()
@@ -255,6 +263,15 @@ class Service:
         return self._jobs.rendered(spec)
 
     # Jobs: what is known of them. The first four never touch the database.
+
+    @property
+    def has_others(self) -> bool:
+        """Whether other servers share the database, so that the board may be behind."""
+        return self._following.servers > self._is_tending
+
+    async def catch_up(self) -> None:
+        """Returns when the board shows all that any server has written before the call."""
+        await self._following.catch_up()
 
     def get(self, namespace: str, name: str) -> Record:
         """Raises NotFound."""

@@ -26,6 +26,7 @@ from astrago_trainer.store.tables import (
     jobs,
     pods,
     removals,
+    servers,
     texts,
 )
 from astrago_trainer.store.transaction import Transaction, insert_into
@@ -483,16 +484,30 @@ def load_jobs(
     return [make(Job._make(row)) for row in found], stamp
 
 
-def load_changes(connection: Connection, since: int) -> tuple[list[Job], list[int], int, int]:
-    """Jobs changed and numbers of jobs removed after a stamp, the stamp they reach to, and that of access."""
-    stamp, access = connection.execute(select(clock.c.value, clock.c.access)).one()
+class Changes(NamedTuple):
+    """What has happened after a stamp."""
+
+    changed: list[Job]
+    gone: list[int]
+    """Numbers of jobs that were removed."""
+    stamp: int
+    """What this reaches to."""
+    access: int
+    """The stamp of users, roles and tokens."""
+    servers: int
+    """How many servers share the database."""
+
+
+def load_changes(connection: Connection, since: int) -> Changes:
+    count = select(func.count()).select_from(servers).scalar_subquery()
+    stamp, access, known = connection.execute(select(clock.c.value, clock.c.access, count)).one()
     if stamp == since:
-        return [], [], stamp, access
+        return Changes([], [], stamp, access, known)
     changed = connection.execute(
         select(*_COLUMNS).where(jobs.c.stamp > since).order_by(jobs.c.number)
     )
     gone = connection.execute(select(removals.c.job).where(removals.c.stamp > since)).scalars()
-    return [Job._make(row) for row in changed], list(gone), stamp, access
+    return Changes([Job._make(row) for row in changed], list(gone), stamp, access, known)
 
 
 def find_job(connection: Connection, number: int) -> Job | None:
