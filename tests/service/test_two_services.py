@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from astrago_trainer.engines.fake import FakeEngine
+from astrago_trainer.service import following
 from astrago_trainer.service.identity import Identity
 from astrago_trainer.service.leases import BEAT_SECONDS, DEAD_SECONDS
 from astrago_trainer.store.jobs import Change, change_jobs
@@ -317,3 +318,28 @@ def test_readers_at_the_same_time_share_one_pass(tmp_path):
 
     assert is_known
     assert passes <= 2
+
+
+def test_reads_are_answered_where_the_database_is_not(tmp_path, monkeypatch):
+    monkeypatch.setattr(following, "READ_SECONDS", 0.05)
+
+    async def scenario():
+        async with two(tmp_path, FakeEngine(), None) as (one, _):
+            job = (await one.submit(ANN, "team", a_spec(nodes=1))).job
+            asked = 0
+
+            async def hangs(work):
+                nonlocal asked
+                asked += 1
+                await asyncio.Event().wait()
+
+            monkeypatch.setattr(one.store, "read", hangs)
+            for _ in range(100):
+                await one.keep_up()
+            monkeypatch.undo()
+            return asked, one.get("team", job.name).job.uid == job.uid
+
+    asked, is_known = asyncio.run(scenario())
+
+    assert is_known
+    assert asked < 20, "who comes a moment later is not made to wait again"

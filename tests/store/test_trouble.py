@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 from contextlib import closing
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -224,3 +226,40 @@ def test_a_database_of_somebody_else_is_read_only(folder_mode):
         done = subprocess.run(command, capture_output=True, text=True)
 
     assert done.stdout.startswith(f"the database {path} is read-only for this user. "), done.stderr
+
+
+def test_a_postgresql_that_does_not_answer_is_unavailable_and_comes_back(postgres):
+    """It is stopped as a machine stops that has run out of memory: connections stay open, and nothing comes."""
+    folder = parse_qs(urlsplit(postgres).query)["host"][0]
+
+    async def scenario():
+        store = await Store.open(postgres, busy_seconds=0.5)
+        await accept(store)
+        stop_all(folder, signal.SIGSTOP)
+        refused = []
+        try:
+            for work in (accept(store), store.read(load_jobs), accept(store)):
+                async with asyncio.timeout(60):
+                    with pytest.raises(StoreUnavailable) as error:
+                        await work
+                refused.append(str(error.value))
+        finally:
+            stop_all(folder, signal.SIGCONT)
+        async with asyncio.timeout(60):
+            await accept(store)
+            jobs, _ = await store.read(load_jobs)
+            await store.close()
+        return refused, len(jobs)
+
+    refused, count = asyncio.run(scenario())
+
+    assert count >= 2
+    assert all("did not answer" in each for each in refused), refused
+
+
+def stop_all(folder: str, number: int) -> None:
+    """Every process of that server: the one that listens and those of its connections."""
+    postmaster = int(Path(folder, "data", "postmaster.pid").read_text().split()[0])
+    children = Path(f"/proc/{postmaster}/task/{postmaster}/children").read_text().split()
+    for pid in (postmaster, *map(int, children)):
+        os.kill(pid, number)

@@ -61,7 +61,7 @@ class Edge:
             self._context.gate.check_origin(method, headers)
             scope["identity"] = identity = await self._context.gate.identify(headers)
             if self._context.service.has_others:
-                await self._context.service.catch_up()
+                await self._context.service.keep_up()
             if method == "GET":
                 fast = reads.answer(self._context.service, identity, path, scope["query_string"])
                 if fast is not None:

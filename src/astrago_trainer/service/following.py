@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable
 
 from astrago_trainer.service.board import Board
@@ -11,6 +12,8 @@ from astrago_trainer.store import Store, StoreError
 from astrago_trainer.store.jobs import Job, load_changes
 
 FOLLOW_SECONDS = 1.0
+READ_SECONDS = 1.0
+"""How long a read waits for the database before it is answered with what is known."""
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +35,8 @@ class Following:
         self._on_access = on_access
         self._passes = 0
         self._passing = asyncio.Lock()
+        self._steady = time.monotonic
+        self._again_at = float("-inf")
         self.servers = 0
         """How many share the database, as of the last pass."""
 
@@ -51,6 +56,16 @@ class Following:
             if self._passes == begun:  # else somebody else has begun one since
                 self._passes += 1
                 await self._pass()
+
+    async def keep_up(self) -> None:
+        """The same for somebody who reads: where the database does not answer, what is known has to do."""
+        if self._steady() < self._again_at:
+            return
+        try:
+            async with asyncio.timeout(READ_SECONDS):
+                await self.catch_up()
+        except (StoreError, TimeoutError):
+            self._again_at = self._steady() + FOLLOW_SECONDS
 
     async def _pass(self) -> None:
         since = self._store.own_stamp

@@ -273,6 +273,10 @@ class Service:
         """Returns when the board shows all that any server has written before the call."""
         await self._following.catch_up()
 
+    async def keep_up(self) -> None:
+        """The same for a read, where there are other servers; without the database, what is known has to do."""
+        await self._following.keep_up()
+
     def get(self, namespace: str, name: str) -> Record:
         """Raises NotFound."""
         return self._jobs.get(namespace, name)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 Work = Callable[[Connection], T]
 
 BUSY_SECONDS = 5.0
-"""How long a write waits for another process that holds the database locked."""
+"""How long a write waits for another process that holds the database locked, a statement for an answer of PostgreSQL."""
 
 
 class Driver(Protocol):
@@ -43,13 +43,18 @@ class Driver(Protocol):
     async def close(self) -> None: ...
 
 
-def make_driver(url: str, *, busy_seconds: float = BUSY_SECONDS) -> Driver:
-    """For `sqlite:///PATH` or `postgresql://…`; raises ValueError for another kind."""
+def make_driver(
+    url: str, *, busy_seconds: float = BUSY_SECONDS, is_patient: bool = False
+) -> Driver:
+    """For `sqlite:///PATH` or `postgresql://…`; raises ValueError for another kind.
+
+    `is_patient`: statements may take as long as they need, as when tables are changed.
+    """
     parsed = make_url(url)
     if parsed.get_backend_name() == "sqlite" and parsed.database:
         return SqliteDriver(Path(parsed.database), busy_seconds)
     if parsed.get_backend_name() == "postgresql":
-        return PostgresDriver(url)
+        return PostgresDriver(url, None if is_patient else busy_seconds)
     raise ValueError(
         f"a database is sqlite:///PATH or postgresql://USER@HOST/NAME, not "
         f"{parsed.render_as_string(hide_password=True)!r}"
@@ -130,7 +135,9 @@ def _begin_sqlite(connection: Connection) -> None:
 class PostgresDriver:
     """Connections in a small pool; the engine is made with the first use, in the loop that uses it."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, statement_seconds: float | None = BUSY_SECONDS) -> None:
+        """`statement_seconds`: after which a statement without an answer has failed."""
+        self._seconds = statement_seconds
         parsed = make_url(url).set(drivername="postgresql+asyncpg")
         self.where = parsed.set(drivername="postgresql").render_as_string(hide_password=True)
         self._url = parsed
@@ -141,7 +148,14 @@ class PostgresDriver:
         if self._made is None:
             from sqlalchemy.ext.asyncio import create_async_engine
 
-            self._made = create_async_engine(self._url, pool_size=4, pool_pre_ping=True)
+            limits = {} if self._seconds is None else {"command_timeout": self._seconds}
+            self._made = create_async_engine(
+                self._url,
+                pool_size=4,
+                pool_pre_ping=True,
+                pool_timeout=BUSY_SECONDS,
+                connect_args={"timeout": self._seconds or BUSY_SECONDS, **limits},
+            )
         return self._made
 
     async def write(self, work: Work[T]) -> T:

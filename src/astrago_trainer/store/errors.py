@@ -55,6 +55,10 @@ def translated(error: Exception, where: str) -> StoreError:
     """The error of a driver as one of ours; `where` names the file or the URL."""
     if isinstance(error, StoreError):
         return error
+    if isinstance(error, TimeoutError):
+        return StoreUnavailable(
+            f"the database {where} is not available: it did not answer in time."
+        )
     said = str(error.orig) if isinstance(error, DBAPIError) and error.orig else str(error)
     said = said.strip().splitlines()[0] if said.strip() else type(error).__name__
     lower = said.lower()
@@ -78,4 +82,4 @@ def is_passing(error: Exception) -> bool:
             "DataError",
             "ProgrammingError",
         )
-    return isinstance(error, SQLAlchemyError | OSError | StoreError)
+    return isinstance(error, SQLAlchemyError | OSError | StoreError | TimeoutError)

@@ -40,17 +40,20 @@ class Store:
         """Makes or upgrades the tables; raises StoreRefused or StoreUnavailable, which name the database."""
         try:
             driver = make_driver(url, busy_seconds=busy_seconds)
+            maker = make_driver(url, busy_seconds=busy_seconds, is_patient=True)
         except Exception as error:
             raise StoreRefused(f"the database cannot be used: {error}.") from error
         try:
             if isinstance(driver, SqliteDriver):
                 await asyncio.to_thread(check_file, driver.path)
-            await driver.write(lambda connection: prepare(connection, driver.where))
+            await maker.write(lambda connection: prepare(connection, driver.where))
             if isinstance(driver, SqliteDriver):
                 await asyncio.to_thread(mark_file, driver.path)
         except Exception as error:
             await driver.close()
             raise _refusal(error, driver.where) from error
+        finally:
+            await maker.close()
         return cls(driver)
 
     async def close(self) -> None:
