@@ -23,7 +23,7 @@ T = TypeVar("T")
 Work = Callable[[Connection], T]
 
 BUSY_SECONDS = 5.0
-"""How long a write waits for another process that holds the database locked, a statement for an answer of PostgreSQL."""
+"""How long a write waits for another process that holds the database locked, a statement for PostgreSQL to answer."""
 
 
 class Driver(Protocol):
