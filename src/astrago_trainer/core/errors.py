@@ -10,7 +10,7 @@ AstragoError
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -35,6 +35,28 @@ class Problem:
         where = f"{self.path}: " if self.path else ""
         remedy = f" {self.remedy}" if self.remedy else ""
         return f"{where}{self.message}{remedy}"
+
+
+MAX_PROBLEMS = 100
+"""Listed of one input. A person corrects no more at a time, and each costs time to describe."""
+MORE_PROBLEMS = "more-problems"
+"""Code of the last entry of a list that was cut."""
+
+
+def listed(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    """At most MAX_PROBLEMS of them; where there are more, one more entry at the end says so."""
+    known = [each for each in problems if each.code != MORE_PROBLEMS]
+    if len(known) == len(problems) <= MAX_PROBLEMS:
+        return tuple(known)
+    shown = known[:MAX_PROBLEMS]
+    more = Problem(
+        "",
+        MORE_PROBLEMS,
+        f"there are more problems; the first {len(shown)} are listed.",
+        "Correct these, then try again.",
+        severity=shown[-1].severity if shown else "error",
+    )
+    return (*shown, more)
 
 
 class AstragoError(Exception):

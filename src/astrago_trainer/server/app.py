@@ -13,6 +13,7 @@ from pathlib import Path
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from astrago_trainer import catalogue
 from astrago_trainer.catalogue import default_platform
@@ -24,8 +25,9 @@ from astrago_trainer.logs.follow import LogHub
 from astrago_trainer.platform_file import read_platform_file
 from astrago_trainer.server import openapi, page, rules
 from astrago_trainer.server.collecting import Collector
-from astrago_trainer.server.context import Context, OwnRights
+from astrago_trainer.server.context import PLANS, Context, OwnRights
 from astrago_trainer.server.edge import App, Edge
+from astrago_trainer.server.fair import FairThreads
 from astrago_trainer.server.gate import Gate, Loopback, Tokens
 from astrago_trainer.server.memory import give_back
 from astrago_trainer.server.notifying import read_notifications
@@ -58,6 +60,8 @@ ROUTERS: tuple[APIRouter, ...] = (
     people.router,
     page.router,
 )
+CLIENT_GONE = 499
+"""As nginx logs it; never sent."""
 ADMIN_TOKEN = "admin-token"  # noqa: S105 - the name of a file
 _log = logging.getLogger(__name__)
 
@@ -83,6 +87,8 @@ async def opened(
             else await stack.enter_async_context(_engine(settings))
         )
         notifications = read_notifications(settings.notify)
+        plans = FairThreads(PLANS, "plans of jobs")
+        stack.callback(plans.close)  # after the service, which ends what it has begun
         service = await stack.enter_async_context(
             Service(
                 Settings(data=settings.data, database=settings.database, job_key=settings.job_key),
@@ -110,7 +116,12 @@ async def opened(
             ("memory", give_back()),
         ):
             stack.push_async_callback(_end, asyncio.create_task(work, name=name))
-        yield Context(settings, service, _gate(settings, service), hub, watch, collector, rights)
+        context = Context(
+            settings, service, _gate(settings, service), hub, watch, collector, plans, rights
+        )
+        context.loop_times.start()
+        stack.callback(context.loop_times.stop)
+        yield context
 
 
 def make_app(context: Context, page_folder: Path = page.BUILT) -> App:
@@ -126,6 +137,7 @@ def make_app(context: Context, page_folder: Path = page.BUILT) -> App:
             AstragoError: _answer,
             HTTPException: _answer_http,
             RequestValidationError: _answer_validation,
+            ClientDisconnect: _answer_nobody,
             Exception: _answer,
         },
     )
@@ -162,6 +174,11 @@ async def _answer(request: Request, error: Exception) -> Response:
     request_id: str = request.scope.get("request_id", "")
     answer = answer_of(error, path=request.url.path, request_id=request_id)
     return Response(answer.body, answer.status, dict(answer.headers), answer.media_type)
+
+
+async def _answer_nobody(request: Request, error: Exception) -> Response:
+    """The client went away while its body was read: that is no mistake of the server, and nobody reads an answer."""
+    return Response(status_code=CLIENT_GONE)
 
 
 async def _answer_http(request: Request, error: Exception) -> Response:

@@ -16,17 +16,22 @@ from astrago_trainer.core.errors import InvalidRequest, Problem, Unreadable
 from astrago_trainer.core.spec import JobSpec, parse_job_spec
 from astrago_trainer.core.spec.base import Model
 from astrago_trainer.core.spec.parse import parse_model
+from astrago_trainer.server.body_limits import check_structure
 from astrago_trainer.server.problems import ApiError, forbidden
 from astrago_trainer.service.identity import Identity
 
 M = TypeVar("M", bound=Model)
 
 
-async def read_json(request: Request, *, empty: Any = None) -> Any:
-    """The body as data; `empty` for one without a byte, where that is given."""
+MAX_SMALL_BYTES = 64 << 10
+"""Of a body that describes no job: a sign-up, a token, a member."""
+
+
+async def read_bytes(request: Request, *, may_be_empty: bool = False) -> bytes:
+    """The body of a request with JSON, not decoded; one without a byte is an empty object where that is allowed."""
     data = await request.body()
-    if not data and empty is not None:
-        return empty
+    if not data and may_be_empty:
+        return b"{}"
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json" and not kind.endswith("+json"):
         # A page of another site can send text or a form without asking; JSON it cannot.
@@ -35,18 +40,37 @@ async def read_json(request: Request, *, empty: Any = None) -> Any:
             "unsupported-media-type",
             f"bodies are JSON: Content-Type: application/json; found {kind[:60]!r}.",
         )
+    return data
+
+
+def decode(data: bytes) -> Any:
+    """The body as data, its structure within the limits."""
     try:
-        return from_json(data, allow_inf_nan=False)
+        body = from_json(data, allow_inf_nan=False)
     except ValueError as error:
         problem = Problem("", "bad-json", f"the body is no JSON: {error}.")
         raise Unreadable([problem]) from None
+    check_structure(body)
+    return body
 
 
-async def read_model(request: Request, model: type[M], *, empty: Any = None) -> M:
-    found, problems = parse_model(model, await read_json(request, empty=empty))
+async def read_model(request: Request, model: type[M], *, may_be_empty: bool = False) -> M:
+    """A small body. It is read on the event loop, also for callers that nobody knows yet."""
+    data = await read_bytes(request, may_be_empty=may_be_empty)
+    if len(data) > MAX_SMALL_BYTES:
+        message = f"this body may have at most {MAX_SMALL_BYTES:,} bytes; found {len(data):,}."
+        raise Unreadable(
+            [Problem("", "too-large", message, "Leave out fields that it does not have.")]
+        )
+    found, problems = parse_model(model, decode(data))
     if found is None:
         raise InvalidRequest(problems)
     return found
+
+
+def read_job(data: bytes, caller: Identity, namespace: str) -> JobSpec:
+    """`job_spec` of a body that is not decoded yet: all that takes long is done here, in a thread."""
+    return job_spec(decode(data), caller, namespace)
 
 
 def job_spec(body: Any, caller: Identity, namespace: str) -> JobSpec:

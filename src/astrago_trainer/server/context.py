@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from fastapi import Depends, Request
 
@@ -16,15 +16,26 @@ from astrago_trainer.logs.follow import LogHub
 from astrago_trainer.logs.numbered import LineIndexes
 from astrago_trainer.server.collecting import Collector
 from astrago_trainer.server.counting import Counters
+from astrago_trainer.server.fair import FairSlots, FairThreads, Shares
 from astrago_trainer.server.gate import Gate
+from astrago_trainer.server.loop_times import LoopTimes
 from astrago_trainer.server.problems import ApiError, unauthenticated
 from astrago_trainer.server.settings import ServerSettings
 from astrago_trainer.server.watching import JobWatch
 from astrago_trainer.service.identity import Identity
 from astrago_trainer.service.service import Service
 
-SEARCHES_AT_ONCE = 4
-"""A search may take a core for ten seconds; status and streams must not wait for it."""
+SEARCHES = Shares(
+    running=4, running_each=2, waiting_each=64, waiting_bytes_each=1 << 20, waiting_seconds=10.0
+)
+"""By tenant. A search may take a core for ten seconds; status and streams must not wait for it."""
+PLANS = Shares(
+    running=4, running_each=2, waiting_each=1000, waiting_bytes_each=16 << 20, waiting_seconds=10.0
+)
+"""By caller: reading, checking, rendering and merging of a job. The largest takes a core for some seconds. Many wait: a
+backend sends the requests of all its users."""
+
+T = TypeVar("T")
 
 
 class Allowance:
@@ -67,17 +78,23 @@ class Context:
     hub: LogHub
     watch: JobWatch
     collector: Collector
+    plans: FairThreads
     rights: OwnRights | None = None
     """Set for a server on a cluster without authentication."""
     counters: Counters = field(default_factory=Counters)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the server is told to stop: streams end."""
-    searches: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SEARCHES_AT_ONCE))
+    searches: FairSlots = field(default_factory=lambda: FairSlots(SEARCHES, "searches"))
     line_indexes: LineIndexes = field(default_factory=LineIndexes)
+    loop_times: LoopTimes = field(default_factory=LoopTimes)
     sign_ups: Allowance = field(default_factory=lambda: Allowance(30, 60.0))
     """Of all callers together: whoever signs up is nobody yet, so there is nobody to count by."""
     streams: Counter[str] = field(default_factory=Counter)
     """Open ones, by caller."""
+
+    async def plan(self, caller: Identity, work: Callable[[], T], size: int = 0) -> T:
+        """Run work on a job in a thread, in the caller's share; `size` is the size of its body in bytes."""
+        return await self.plans.run(caller.name, work, size)
 
     @contextmanager
     def stream(self, caller: str) -> Iterator[None]:

@@ -12,6 +12,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from astrago_trainer.server.loop_times import BOUNDS as HELD_BOUNDS
+from astrago_trainer.server.loop_times import INTERVAL, LoopTimes
+
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -29,11 +32,15 @@ class Counters:
         buckets[bisect_left(BOUNDS, seconds)] += 1
         self._seconds[route] = self._seconds.get(route, 0.0) + seconds
 
-    def text(self, jobs: Mapping[str, int], streams: int) -> str:
-        """The exposition format, version 0.0.4."""
-        return "\n".join((*self._lines(jobs, streams), ""))
+    def text(
+        self, jobs: Mapping[str, int], gauges: Mapping[str, tuple[str, int]], loop: LoopTimes
+    ) -> str:
+        """The exposition format, version 0.0.4. `gauges`: name -> what it is, its value."""
+        return "\n".join((*self._lines(jobs, gauges), *loop_lines(loop), ""))
 
-    def _lines(self, jobs: Mapping[str, int], streams: int) -> Iterator[str]:
+    def _lines(
+        self, jobs: Mapping[str, int], gauges: Mapping[str, tuple[str, int]]
+    ) -> Iterator[str]:
         yield "# HELP astrago_http_requests_total Answers, by method, route and status."
         yield "# TYPE astrago_http_requests_total counter"
         for (method, route, status), count in sorted(self._requests.items()):
@@ -52,12 +59,29 @@ class Counters:
         yield "# TYPE astrago_jobs gauge"
         for phase, count in sorted(jobs.items()):
             yield f'astrago_jobs{{phase="{phase}"}} {count}'
-        yield "# HELP astrago_streams Open streams of logs and changes."
-        yield "# TYPE astrago_streams gauge"
-        yield f"astrago_streams {streams}"
+        for name, (what, value) in gauges.items():
+            yield f"# HELP {name} {what}"
+            yield f"# TYPE {name} gauge"
+            yield f"{name} {value}"
         yield "# HELP process_resident_memory_bytes Memory of the server."
         yield "# TYPE process_resident_memory_bytes gauge"
         yield f"process_resident_memory_bytes {_resident()}"
+
+
+def loop_lines(loop: LoopTimes) -> Iterator[str]:
+    """How long the event loop was held: in that time nobody is answered."""
+    name = "astrago_event_loop_held_seconds"
+    yield f"# HELP {name} How late the event loop was, measured {1 / INTERVAL:.0f} times a second."
+    yield f"# TYPE {name} histogram"
+    total = 0
+    for bound, count in zip((*HELD_BOUNDS, "+Inf"), loop.buckets, strict=True):
+        total += count
+        yield f'{name}_bucket{{le="{bound}"}} {total}'
+    yield f"{name}_sum {loop.total:.6f}"
+    yield f"{name}_count {total}"
+    yield f"# HELP {name}_max The longest since the start."
+    yield f"# TYPE {name}_max gauge"
+    yield f"{name}_max {loop.longest:.6f}"
 
 
 def _resident() -> int:

@@ -58,6 +58,7 @@ class Edge:
         request_id = given if _REQUEST_ID.fullmatch(given) else b"%016x" % next(self._ids)
         method, path = scope["method"], scope["path"]
         try:
+            _check_single(scope, headers)
             self._context.gate.check_origin(method, headers)
             scope["identity"] = identity = await self._context.gate.identify(headers)
             if self._context.service.has_others:
@@ -225,6 +226,29 @@ async def _send_read(
 def _has(known: bytes, etag: bytes) -> bool:
     """If-None-Match: one, several, weak ones, or `*`."""
     return any(each.strip().removeprefix(b"W/") in (etag, b"*") for each in known.split(b","))
+
+
+_SINGLE = (b"host", b"authorization")
+"""Headers that decide whose request this is: with two of them, a proxy and this server may read different ones."""
+
+
+def _check_single(scope: Scope, headers: dict[bytes, bytes]) -> None:
+    """Raises ApiError (400) for a request without Host (RFC 9112, 3.2), or with one of these headers twice."""
+    if b"host" not in headers and scope.get("http_version") == "1.1":
+        raise _bad_header("the header Host is missing; HTTP/1.1 requires it. Send it once.")
+    if len(headers) == len(scope["headers"]):
+        return
+    names = [name for name, _ in scope["headers"]]
+    for name in _SINGLE:
+        if names.count(name) > 1:
+            shown = name.decode().capitalize()
+            raise _bad_header(
+                f"the header {shown} must be sent once; found it {names.count(name)} times."
+            )
+
+
+def _bad_header(detail: str) -> ApiError:
+    return ApiError(400, "bad-request", detail, headers={"connection": "close"})
 
 
 def _has_body(headers: dict[bytes, bytes]) -> bool:

@@ -10,7 +10,7 @@ import asyncio
 import codecs
 import json
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import Literal, Protocol
@@ -24,7 +24,7 @@ from astrago_trainer.logs.reader import LogFile
 from astrago_trainer.logs.search import Found
 from astrago_trainer.server.context import Context
 from astrago_trainer.server.log_places import Cursor, LogPlace, find_places
-from astrago_trainer.server.problems import ApiError, encoded
+from astrago_trainer.server.problems import encoded
 from astrago_trainer.server.sse import event
 from astrago_trainer.service.board import Record
 from astrago_trainer.service.effective import handle_of
@@ -38,7 +38,6 @@ MEDIA_TYPES: dict[Format, str] = {
 }
 MOST_RANKS = 64
 """Of one stream: each event names the place of each of them."""
-SEARCH_WAIT_SECONDS = 10.0
 TURN_LINES = 100
 """Lines that one stream encodes before the next has its turn: less than a millisecond."""
 
@@ -303,29 +302,19 @@ class Pattern:
     max_hits: int
 
 
-@asynccontextmanager
-async def a_search(context: Context) -> AsyncGenerator[None, None]:
-    """A place among the searches that go on at a time; raises ApiError when there is none for long."""
-    try:
-        async with asyncio.timeout(SEARCH_WAIT_SECONDS):
-            await context.searches.acquire()
-    except TimeoutError:
-        detail = "too many searches are going on; try again."
-        raise ApiError(429, "too-many", detail, headers={"retry-after": "5"}) from None
-    try:
-        yield
-    finally:
-        context.searches.release()
-
-
 async def searched(
-    context: Context, form: Format, found: Sequence[LogPlace], begin: Sequence[int], what: Pattern
+    context: Context,
+    tenant: str,
+    form: Format,
+    found: Sequence[LogPlace],
+    begin: Sequence[int],
+    what: Pattern,
 ) -> list[bytes]:
     """The matching lines of each rank. Collected before it is answered, because a pattern may turn out to be none."""
     parts = []
     encoder = _encoder(form, found, begin)
     for place, start in zip(found, begin, strict=True):
-        async with a_search(context):
+        async with context.searches.slot(tenant):
             hits, timed = await asyncio.to_thread(_search, place, start, what)
         lines = [MergedLine(place.pod, place.container, line, when) for when, line in timed]
         parts.append(encoder.encode(lines) + encoder.finish())

@@ -78,7 +78,7 @@ _WHAT = {
     409: "Not in this state, or the name is taken.",
     413: "The body is too large.",
     415: "The body is not JSON.",
-    422: "Rules are broken: `errors` has all of them; or the engine cannot (`ability`).",
+    422: "Rules are broken: `errors` lists them, at most 100; or the engine cannot (`ability`).",
     429: "Too much at a time.",
     503: "Not now: try again after Retry-After seconds.",
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
-from astrago_trainer.core.errors import AstragoError, InvalidRequest, Problem, Unreadable
+from astrago_trainer.core.errors import AstragoError, InvalidRequest, Problem, Unreadable, listed
 from astrago_trainer.engines.base import EngineError
 from astrago_trainer.service.errors import Conflict, NotFound, Unsupported
 from astrago_trainer.store import StoreError
@@ -20,7 +20,6 @@ from astrago_trainer.store import StoreError
 FIRST_API = "/api/trainjob/"
 RETRY_SECONDS = 5
 _MOST_DETAIL = 4000
-_MOST_ERRORS = 200
 
 
 class ApiError(AstragoError):
@@ -74,9 +73,9 @@ def answer_of(error: Exception, *, path: str, request_id: str) -> Answer:
         **shape.extra,
     }
     if shape.problems:
-        body["errors"] = [_error(each) for each in shape.problems[:_MOST_ERRORS]]
+        body["errors"] = [_error(each) for each in shape.problems]
         if is_first_api:
-            body["detail"] = [_framework_error(each) for each in shape.problems[:_MOST_ERRORS]]
+            body["detail"] = [_framework_error(each) for each in shape.problems]
     media_type = "application/json" if is_first_api else "application/problem+json"
     return Answer(shape.status, encoded(body), media_type, shape.headers)
 
@@ -105,9 +104,11 @@ def _shape(error: Exception) -> _Shape:
         case Unreadable():
             is_large = any(each.code == "too-large" for each in error.problems)
             status, code = (413, "too-large") if is_large else (400, "bad-request")
-            return _Shape(status, code, _together(error.problems), error.problems)
+            problems = listed(error.problems)
+            return _Shape(status, code, _together(problems), problems)
         case InvalidRequest():
-            return _Shape(422, "invalid-request", _together(error.problems), error.problems)
+            problems = listed(error.problems)
+            return _Shape(422, "invalid-request", _together(problems), problems)
         case NotFound():
             return _Shape(404, "not-found", str(error))
         case Conflict():

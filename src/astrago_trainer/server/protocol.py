@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from astrago_trainer.server.edge import ABORT
 from astrago_trainer.server.problems import ApiError, answer_of
@@ -26,6 +26,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._header_bytes = 0
         self._header_timer: asyncio.TimerHandle | None = None
+        self._answered: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -36,7 +37,16 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
+        # uvicorn tells the newest request alone; one that is answered before it would write to a closed connection.
+        if self._answered is not None and not self._answered.response_complete:
+            self._answered.disconnected = True
+            self._answered.message_event.set()
+        self.pipeline.clear()
         super().connection_lost(exc)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:
         is_between = self.cycle is None or self.cycle.response_complete

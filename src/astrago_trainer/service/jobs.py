@@ -9,6 +9,7 @@ import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from pydantic_core import to_json
@@ -26,7 +27,7 @@ from astrago_trainer.service.clock import Clock
 from astrago_trainer.service.effective import Effectives
 from astrago_trainer.service.errors import Conflict, NotFound, Unsupported
 from astrago_trainer.service.identity import Identity
-from astrago_trainer.service.submission import Plan, Planner
+from astrago_trainer.service.submission import Plan, Planner, Runner, run_here
 from astrago_trainer.store import Store
 from astrago_trainer.store.audit import AuditRow
 from astrago_trainer.store.crash import crash_point
@@ -96,10 +97,11 @@ class Jobs:
         spec: JobSpec,
         key: str | None = None,
         original: Original | None = None,
+        run: Runner = run_here,
     ) -> Record:
         """The job as it was accepted; a request that is repeated with its key gets the same one again.
 
-        `original` is the job that it was made of, of the same namespace.
+        `original` is the job that it was made of, of the same namespace; `run` does the planning.
         Raises InvalidRequest with all problems, or for a key that came with another request; Conflict for a name
         that is taken.
         """
@@ -112,7 +114,9 @@ class Jobs:
             name = self._pick_name(namespace, spec, key)
             self._reserved.add((namespace, name))
             try:
-                plan = self._planner.plan(namespace, spec, name, is_code_taken=is_code_taken)
+                plan = await run(
+                    partial(self._planner.plan, namespace, spec, name, is_code_taken=is_code_taken)
+                )
                 new = self._new_job(actor, plan, name, key, original)
                 crash_point("submit: before")
                 answer = await self._store.write(insert_jobs, new)
@@ -194,8 +198,11 @@ class Jobs:
         return found
 
     def origins(self, name: str, documents: Documents) -> dict[str, str]:
-        """JSON pointer of each leaf of what runs -> who set it."""
-        spec = parse_job_spec(json.loads(documents.spec))
+        """JSON pointer of each leaf of what runs -> who set it; nothing for a request that today's rules refuse."""
+        try:
+            spec = parse_job_spec(json.loads(documents.spec))
+        except InvalidRequest:
+            return {}
         return self._planner.origins(spec, json.loads(documents.runtime), name, documents.effective)
 
     def _pick_name(self, namespace: str, spec: JobSpec, key: str | None) -> str:

@@ -40,11 +40,13 @@ class Runtimes:
         installed = self._installed()
         if installed is None:
             return self._shipped(name)
-        if name not in installed:
-            raise InvalidRequest(
-                [catalogue.unknown_runtime(name, sorted(installed), "on this cluster")]
-            )
-        return self._choose(name, installed[name])
+        found = installed.get(
+            name
+        )  # read once: this may be a thread, and the cluster changes meanwhile
+        if found is None:
+            known = sorted(list(installed))  # noqa: C414 - the copy cannot be interrupted, sorting can
+            raise InvalidRequest([catalogue.unknown_runtime(name, known, "on this cluster")])
+        return self._choose(name, found)
 
     def entries(self) -> list[RuntimeEntry]:
         """All of them, by name."""

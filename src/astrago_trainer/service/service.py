@@ -44,7 +44,7 @@ from astrago_trainer.service.reaper import Reaper
 from astrago_trainer.service.reconciler import Reconciler
 from astrago_trainer.service.runtimes import Runtimes
 from astrago_trainer.service.settings import Settings
-from astrago_trainer.service.submission import Planner
+from astrago_trainer.service.submission import Planner, Runner, run_here
 from astrago_trainer.service.tenancy import Tenancy
 from astrago_trainer.store import Store, StoreError, database_url
 from astrago_trainer.store.audit import AuditRow, insert_audit, load_audit
@@ -220,10 +220,11 @@ class Service:
         spec: JobSpec,
         idempotency_key: str | None = None,
         original: Original | None = None,
+        run: Runner = run_here,
     ) -> Record:
         """Accepts a job; see `Jobs.submit`."""
         return await self._verb(
-            self._jobs.submit(actor, namespace, spec, idempotency_key, original)
+            self._jobs.submit(actor, namespace, spec, idempotency_key, original, run)
         )
 
     async def suspend(self, actor: Identity, namespace: str, name: str) -> Record:

@@ -6,7 +6,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from pydantic_core import to_json
 
@@ -31,6 +31,19 @@ from astrago_trainer.service.runtimes import Manifest
 
 _NAMESPACES_KEPT = 256
 
+T = TypeVar("T")
+
+
+class Runner(Protocol):
+    """Runs work that takes a while: a server gives it to a thread, in the caller's share."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T: ...
+
+
+async def run_here(work: Callable[[], T], /) -> T:
+    """For a process with one user: nobody else waits for it."""
+    return work()
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -53,7 +66,7 @@ class Plan:
 
 
 class Planner:
-    """Makes plans on one platform; texts that many requests share are made once."""
+    """Makes plans on one platform, in any thread; texts that many requests share are made once."""
 
     def __init__(
         self, platform: Platform, runtimes: Callable[[str], Manifest], engine: Engine
@@ -187,11 +200,12 @@ class Planner:
     def _shared_text(self, scripts: Mapping[str, Any], namespace: str) -> tuple[str, str]:
         """The same of a System ConfigMap, which is long, and equal for all jobs of a namespace."""
         key = (scripts["metadata"]["name"], namespace)
-        if key not in self._shared:
-            self._shared[key] = _hashed(scripts)
+        found = self._shared.get(key)
+        if found is None:
+            found = self._shared[key] = _hashed(scripts)
             if len(self._shared) > _NAMESPACES_KEPT:
                 self._shared.popitem(last=False)
-        return self._shared[key]
+        return found
 
 
 def _too_large(short: Shortfall) -> Problem:

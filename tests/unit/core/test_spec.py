@@ -211,8 +211,22 @@ def test_all_problems_are_told_at_once() -> None:
             {"shared_memory": "0"},
             "shared_memory",
             "FieldValueInvalid",
-            "must be more than nothing; found '0'.",
+            "must be more than 0; found '0'.",
             id="no shared memory",
+        ),
+        pytest.param(
+            {"resources": {"cpu": 0}},
+            "resources.cpu.limit",
+            "FieldValueInvalid",
+            "must be more than 0; found '0'.",
+            id="no CPU",
+        ),
+        pytest.param(
+            {"resources": {"memory": {"request": "0Gi"}}},
+            "resources.memory.request",
+            "FieldValueInvalid",
+            "must be more than 0; found '0Gi'.",
+            id="no memory",
         ),
         pytest.param(
             {"code": {"inline": "a\0b"}},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -100,10 +101,10 @@ def _check_repeats(job: Json) -> Iterator[Problem]:
     for kind in ("initContainers", "containers"):
         for container in pod.get(kind, ()):
             for field, keys in _KEYS.items():
-                found = [
+                found = Counter(
                     tuple(item.get(key) for key in keys) for item in container.get(field) or ()
-                ]
-                for twice in sorted({key for key in found if found.count(key) > 1}, key=str):
+                )
+                for twice in sorted((key for key, count in found.items() if count > 1), key=str):
                     told = ", ".join(
                         f"{name} {value}" for name, value in zip(keys, twice, strict=True)
                     )

@@ -119,9 +119,9 @@ class Patcher:
     def _scalars(self, original: list[Any], patch: list[Any], path: str) -> list[Any]:
         """Lists of plain values become one list without repeats."""
         merged = list(dict.fromkeys([*original, *patch]))
-        mine = [v for v in merged if v in patch]
-        others = [v for v in merged if v not in patch]
-        mine.sort(key=patch.index)
+        patched = dict.fromkeys(patch)
+        mine = list(patched)  # in the order of the patch
+        others = [v for v in merged if v not in patched]
         result = _interleave(others, mine, {v: i for i, v in enumerate(original)})
         return self._origins.mark(result, Origin(self._layer, path))
 

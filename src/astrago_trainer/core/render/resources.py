@@ -6,7 +6,6 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from astrago_trainer.core.quantity import Quantity
 from astrago_trainer.core.render.draft import Draft
 from astrago_trainer.core.spec import Amount, LauncherResources, Resources
 
@@ -17,7 +16,7 @@ def resources_of(
     """`{limits, requests}` for a container; `base` is what the runtime gives it.
 
     Setting any resource replaces the runtime's as a whole (Trainer 2.1 and 2.2), so what the
-    request leaves open is taken over. An amount of zero is left open; zero GPUs is no key (X8).
+    request leaves open is taken over. Zero GPUs is no key (X8).
     """
     draft = Draft()
     for name, amount in (("cpu", wanted.cpu), ("memory", wanted.memory)):
@@ -29,17 +28,13 @@ def resources_of(
 
 
 def _put_amount(draft: Draft, name: str, amount: Amount, field: str) -> None:
-    limit, request = _some(amount.limit), _some(amount.request)
+    limit, request = amount.limit, amount.request
     if limit is not None:
         draft.put(("limits", name), limit, f"{field}.limit")
     if request is not None:
         draft.put(("requests", name), request, f"{field}.request")
     elif limit is not None:
         draft.put(("requests", name), limit, f"{field}.limit")
-
-
-def _some(text: str | None) -> str | None:
-    return None if text is None or Quantity.parse(text).is_zero() else text
 
 
 def _with_base(draft: Draft, base: Mapping[str, Any]) -> Draft:

@@ -6,8 +6,9 @@ not need a wrong field all the same, so that a person corrects a form once and n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from itertools import islice
 from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
@@ -20,6 +21,8 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
+from astrago_trainer.core.errors import MAX_PROBLEMS
+
 Broken = tuple[tuple[str | int, ...], str, str, str]
 """A broken rule between fields: where (relative to the model), code, message, remedy."""
 
@@ -27,6 +30,9 @@ Rules = tuple[tuple[frozenset[str], Callable[[Any], Iterable[Broken]]], ...]
 """Each rule with the fields it reads; it runs only when all of them are sound."""
 
 ModelT = TypeVar("ModelT", bound="Model")
+
+_KEPT_PROBLEMS = MAX_PROBLEMS + 1
+"""Of each model: one more than is shown tells that there are more."""
 
 
 class Model(BaseModel):
@@ -40,17 +46,22 @@ class Model(BaseModel):
     def _report_everything(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
         lines: list[InitErrorDetails] = []
         if isinstance(data, Mapping):
-            lines = [_bad_key(key) for key in data if not _is_sound_key(key)]
+            bad = (_bad_key(key) for key in data if not _is_sound_key(key))
+            lines = list(islice(bad, _KEPT_PROBLEMS))
             data = {key: value for key, value in data.items() if _is_sound_key(key)}
         try:
             model, broken = handler(data), set[int | str]()
         except ValidationError as error:
-            lines += map(_kept, error.errors(include_url=False))
             if not isinstance(data, Mapping):
                 raise
-            model, broken = _sound_part(cls, data)
-        if lines := [*lines, *_rule_lines(cls, model, broken)]:
-            raise ValidationError.from_exception_data(cls.__name__, lines)
+            found = error.errors(include_url=False)
+            lines += map(_kept, found[:_KEPT_PROBLEMS])
+            model, broken = _sound_part(
+                cls, data, {each["loc"][0] for each in found if each["loc"]}
+            )
+        lines += islice(_rule_lines(cls, model, broken), _KEPT_PROBLEMS)
+        if lines:
+            raise ValidationError.from_exception_data(cls.__name__, lines[:_KEPT_PROBLEMS])
         return model
 
 
@@ -69,10 +80,17 @@ def _bad_key(key: object) -> InitErrorDetails:
     return InitErrorDetails(type=error, loc=(), input=None)
 
 
-def _sound_part(cls: type[ModelT], data: Mapping[str, Any]) -> tuple[ModelT, set[int | str]]:
-    """A model of the fields that are right alone, and the names of those that must not be read."""
-    values, broken = {}, set[int | str]()
+def _sound_part(
+    cls: type[ModelT], data: Mapping[str, Any], wrong: set[int | str]
+) -> tuple[ModelT, set[int | str]]:
+    """A model of the fields that are right alone, and the names of those that must not be read.
+
+    `wrong` are known to be so: checking them again would double the work at each level of nesting.
+    """
+    values, broken = {}, set(wrong)
     for name, info in cls.model_fields.items():
+        if name in wrong:
+            continue
         try:
             if name in data:
                 values[name] = _adapter(cls, name).validate_python(data[name])
@@ -93,8 +111,10 @@ def _adapter(cls: type[Model], name: str) -> TypeAdapter[Any]:
     return TypeAdapter(annotation)
 
 
-def _rule_lines(cls: type[Model], model: Model, broken: set[int | str]) -> list[InitErrorDetails]:
-    return [
+def _rule_lines(
+    cls: type[Model], model: Model, broken: set[int | str]
+) -> Iterator[InitErrorDetails]:
+    return (
         InitErrorDetails(
             type=PydanticCustomError(code, "{message}", {"message": message, "remedy": remedy}),
             loc=where,
@@ -103,7 +123,7 @@ def _rule_lines(cls: type[Model], model: Model, broken: set[int | str]) -> list[
         for fields, rule in cls.RULES
         if not fields & broken
         for where, code, message, remedy in rule(model)
-    ]
+    )
 
 
 def _kept(details: ErrorDetails) -> InitErrorDetails:

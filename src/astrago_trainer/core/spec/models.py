@@ -33,7 +33,6 @@ from astrago_trainer.core.spec.text import (
     ObjectName,
     PositiveQuantityText,
     Processes,
-    QuantityText,
     RelativePath,
     Requirement,
     ShellText,
@@ -47,10 +46,10 @@ from astrago_trainer.core.spec.text import (
 class Amount(Model):
     """How much of one resource a node gets. A bare number or text stands for the limit."""
 
-    request: QuantityText | None = Field(
+    request: PositiveQuantityText | None = Field(
         None, description="What is reserved on the node. Equals the limit when left out."
     )
-    limit: QuantityText | None = Field(
+    limit: PositiveQuantityText | None = Field(
         None, description="What is never exceeded. Without it the node's free rest may be used."
     )
 

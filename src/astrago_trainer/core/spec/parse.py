@@ -12,7 +12,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from astrago_trainer.core.errors import InvalidRequest, Problem
+from astrago_trainer.core.errors import MAX_PROBLEMS, InvalidRequest, Problem, listed
 from astrago_trainer.core.spec.base import Model
 from astrago_trainer.core.spec.models import JobSpec
 from astrago_trainer.core.spec.paths import join_path
@@ -56,7 +56,8 @@ def parse_model(model: type[M], data: object) -> tuple[M | None, tuple[Problem, 
     try:
         return model.model_validate(data), ()
     except ValidationError as error:
-        return None, tuple(_problem(each, model) for each in error.errors(include_url=False))
+        found = error.errors(include_url=False)
+        return None, listed([_problem(each, model) for each in found[: MAX_PROBLEMS + 1]])
 
 
 def _problem(details: ErrorDetails, model: type[Model]) -> Problem:

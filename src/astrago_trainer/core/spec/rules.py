@@ -109,17 +109,30 @@ def _code_fits_a_configmap(code: Code) -> Iterator[Broken]:
 
 def _no_file_is_a_folder(code: Code) -> Iterator[Broken]:
     paths = code.files or {}
+    folders = _files_around(paths)
     for path in paths:
-        parts = path.split("/")
-        for length in range(1, len(parts)):
-            folder = "/".join(parts[:length])
-            if folder in paths:
-                yield (
-                    ("files", path),
-                    "FieldValueInvalid",
-                    f"{folder!r} is a file and cannot be a folder as well.",
-                    "Rename one of them.",
-                )
+        if path in folders:
+            yield (
+                ("files", path),
+                "FieldValueInvalid",
+                f"{folders[path]!r} is a file and cannot be a folder as well.",
+                "Rename one of them.",
+            )
+
+
+def _files_around(paths: Iterable[str]) -> dict[str, str]:
+    """Path -> the outermost of the other paths that is a folder above it.
+
+    In this order a path comes directly before all that is below it, so one pass is enough.
+    """
+    found: dict[str, str] = {}
+    above = ""
+    for path in sorted(paths, key=lambda each: each.replace("/", "\0")):
+        if above and path.startswith(f"{above}/"):
+            found[path] = above
+        else:
+            above = path
+    return found
 
 
 def _toleration_makes_sense(toleration: Toleration) -> Iterator[Broken]:

@@ -274,7 +274,11 @@ def _quantity(value: Any) -> str:
 
 def _positive_quantity(value: str) -> str:
     if Quantity.parse(value).is_zero():
-        fail("FieldValueInvalid", f"must be more than nothing; found {short(value)}.")
+        fail(
+            "FieldValueInvalid",
+            f"must be more than 0; found {short(value)}.",
+            "Give an amount, or leave it out.",
+        )
     return value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -41,12 +42,19 @@ async def create(
     As pydantic does by default, values of another type are converted where that is safe, and unknown fields are
     ignored. `warnings` names each, and is left out where there is none.
     """
-    spec, warnings = read_seed_body(await bodies.read_json(request))
+    data = await bodies.read_bytes(request)
+    spec, warnings = await shared.plan(
+        caller, lambda: read_seed_body(bodies.decode(data)), len(data)
+    )
     rules.enter(Role.MEMBER, caller, spec.namespace)
     bodies.check_owner(spec.user, caller, spec.namespace, "user_id")
     await admit(shared, acting(caller, request), spec.namespace)
     record = await shared.service.submit(
-        acting(caller, request), spec.namespace, spec, idempotency_key
+        acting(caller, request),
+        spec.namespace,
+        spec,
+        idempotency_key,
+        run=partial(shared.plan, caller, size=len(data)),
     )
     # Its objects exist when the answer is sent (M22); a cluster that does not answer gets them later.
     with suppress(TimeoutError):

@@ -58,5 +58,13 @@ async def ready(shared: Shared) -> Response:
 )
 async def numbers(shared: Shared) -> Response:
     """Numbers for Prometheus."""
-    text = shared.counters.text(shared.service.board.counts(), shared.streams.total())
+    gauges = {
+        "astrago_streams": ("Open streams of logs and changes.", shared.streams.total()),
+        "astrago_plans_running": (
+            "Jobs that are read and planned now.",
+            shared.plans.slots.running,
+        ),
+        "astrago_plans_waiting": ("Requests that wait for that.", shared.plans.slots.waiting),
+    }
+    text = shared.counters.text(shared.service.board.counts(), gauges, shared.loop_times)
     return Response(text, media_type="text/plain; version=0.0.4")

@@ -9,7 +9,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from astrago_trainer.core.errors import InvalidRequest, Problem
+from astrago_trainer.core.errors import InvalidRequest, Problem, listed
+from astrago_trainer.core.spec import JobSpec
 from astrago_trainer.retelling import FORMS, Door, retell, spec_to_body
 from astrago_trainer.server import bodies, openapi, reads, rules, schemas
 from astrago_trainer.server.admission import admit
@@ -59,11 +60,17 @@ async def submit(
     idempotency_key: Key = None,
 ) -> Response:
     """Accept a job."""
-    spec = bodies.job_spec(await bodies.read_json(request), caller, namespace)
+    data = await bodies.read_bytes(request)
+    spec = await shared.plan(caller, partial(bodies.read_job, data, caller, namespace), len(data))
     await admit(shared, acting(caller, request), namespace)
     original = None if cloned_from is None else await _original(shared, namespace, cloned_from)
     record = await shared.service.submit(
-        acting(caller, request), namespace, spec, idempotency_key, original
+        acting(caller, request),
+        namespace,
+        spec,
+        idempotency_key,
+        original,
+        partial(shared.plan, caller, size=len(data)),
     )
     return job_answer(record, 201, location=True)
 
@@ -102,7 +109,16 @@ async def list_jobs(
 )
 async def preview(namespace: str, request: Request, shared: Shared, caller: Caller) -> Response:
     """What a submit would lead to, and everything that would refuse it; nothing is stored."""
-    spec = bodies.job_spec(await bodies.read_json(request), caller, namespace)
+    data = await bodies.read_bytes(request)
+
+    def work() -> Response:
+        spec = bodies.read_job(data, caller, namespace)
+        return _preview_answer(shared, namespace, spec)
+
+    return await shared.plan(caller, work, len(data))
+
+
+def _preview_answer(shared: Context, namespace: str, spec: JobSpec) -> Response:
     found = shared.service.preview(namespace, spec)
     short = shared.service.shortfall(found.objects[0]) if found.objects else None
     return json_answer(
@@ -118,7 +134,7 @@ async def preview(namespace: str, request: Request, shared: Shared, caller: Call
                     "remedy": each.remedy,
                     "severity": each.severity,
                 }
-                for each in found.problems
+                for each in listed(found.problems)
             ],
             "provenance": found.provenance,
             "shortfall": shortfall_view(short),
@@ -150,13 +166,18 @@ async def retell_job(
     ] = "",
 ) -> Response:
     """The same job for another door: a command, a script or manifests to paste. Nothing is stored."""
-    spec = bodies.job_spec(await bodies.read_json(request), caller, namespace)
-    objects = shared.service.rendered(spec).objects if form == "trainjob" else ()
+    data = await bodies.read_bytes(request)
     door = Door(
         server or str(request.base_url).rstrip("/"), namespace, has_auth=shared.settings.has_auth
     )
-    text = retell(form, spec_to_body(spec, caller=caller.name), objects, door)
-    return json_answer({"form": form, "text": text})
+
+    def work() -> Response:
+        spec = bodies.read_job(data, caller, namespace)
+        objects = shared.service.rendered(spec).objects if form == "trainjob" else ()
+        text = retell(form, spec_to_body(spec, caller=caller.name), objects, door)
+        return json_answer({"form": form, "text": text})
+
+    return await shared.plan(caller, work, len(data))
 
 
 # The verbs come before the job itself: `{name}` would take `hello:suspend` for a name.
@@ -201,15 +222,25 @@ async def clone(
 ) -> Response:
     """A new job of the same request; fields in the body replace those of the old one."""
     original = await shared.service.original(namespace, name)
-    changes = await bodies.read_json(request, empty={})
-    if not isinstance(changes, dict):
-        raise InvalidRequest([Problem("", "FieldValueTypeInvalid", "must be an object.")])
-    base = cloned(original)
-    if not caller.acts_for_others_in(namespace):
-        base.pop("user", None)  # it becomes the caller's
-    spec = bodies.job_spec({**base, **changes}, caller, namespace)
+    data = await bodies.read_bytes(request, may_be_empty=True)
+
+    def changed() -> JobSpec:
+        changes = bodies.decode(data)
+        if not isinstance(changes, dict):
+            raise InvalidRequest([Problem("", "FieldValueTypeInvalid", "must be an object.")])
+        base = cloned(original)
+        if not caller.acts_for_others_in(namespace):
+            base.pop("user", None)  # it becomes the caller's
+        return bodies.job_spec({**base, **changes}, caller, namespace)
+
+    spec = await shared.plan(caller, changed, len(data))
     record = await shared.service.submit(
-        acting(caller, request), namespace, spec, idempotency_key, original
+        acting(caller, request),
+        namespace,
+        spec,
+        idempotency_key,
+        original,
+        partial(shared.plan, caller, size=len(data)),
     )
     return job_answer(record, 201, location=True)
 
@@ -352,14 +383,15 @@ async def manifest(
     namespace: str,
     name: str,
     shared: Shared,
+    caller: Caller,
     format: Annotated[str, Query(pattern="^(json|yaml)$", description="json or yaml.")] = "json",
 ) -> Response:
     """What was asked for, rendered, and is run."""
     found = await shared.service.manifest(namespace, name)
     if format == "yaml":
-        text = await asyncio.to_thread(_yaml, found.objects)
+        text = await shared.plan(caller, partial(_yaml, found.objects))
         return Response(text.encode(), media_type="application/yaml")
-    origins = await asyncio.to_thread(shared.service.origins, name, found)
+    origins = await shared.plan(caller, partial(shared.service.origins, name, found))
     raw = ",".join(
         f'"{field}":{text}'
         for field, text in (

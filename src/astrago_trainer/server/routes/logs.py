@@ -122,7 +122,7 @@ async def logs(
     begin = await asyncio.to_thread(log_answers.starts, wanted, found)
     if grep:
         what = Pattern(grep, ignore_case, before, after, max_hits)
-        parts = await log_answers.searched(shared, form, found, begin, what)
+        parts = await log_answers.searched(shared, namespace, form, found, begin, what)
         return Response(b"".join(parts), media_type=MEDIA_TYPES[form])
     stop = None if limit is None else begin[0] + limit
     if form == "text" and len(found) == 1:
@@ -203,7 +203,7 @@ async def hits(
     if not q:
         return json_answer({"items": [], "is_whole": True})
     what = log_windows.Search(q, regex, ignore_case, max_hits)
-    async with log_answers.a_search(shared):
+    async with shared.searches.slot(namespace):
         found = await asyncio.to_thread(
             log_windows.hits, shared.line_indexes, groups, read_cursors(until), what
         )

@@ -51,7 +51,7 @@ async def sign_up(request: Request, shared: Shared) -> Response:
     is_open = shared.settings.signup == "open"
     if not is_open and (caller is None or not caller.is_administrator):
         raise forbidden("sign-up is not enabled here; ask an administrator.")
-    body = await bodies.read_model(request, schemas.SignUp, empty={})
+    body = await bodies.read_model(request, schemas.SignUp, may_be_empty=True)
     # Somebody whom the issuer of OIDC has named signs up under that name.
     is_named = caller is not None and not caller.is_administrator
     user = body.user or (caller.name if caller is not None else "")

@@ -246,7 +246,6 @@ class TestResources:
                 {"limits": {"amd.com/gpu": "2"}, "requests": {"amd.com/gpu": "2"}},
                 id="another kind of GPU",
             ),
-            pytest.param({"cpu": 0, "memory": "0"}, None, id="zero asks for nothing"),
             pytest.param({}, None, id="nothing asked"),
         ],
     )
@@ -275,9 +274,9 @@ class TestResources:
     def test_gpus_that_the_runtime_brings_are_a_warning_where_they_stay(self) -> None:
         container = {"name": "node", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
         runtime = a_runtime("pytorch-simple", a_job_template(containers=[container]))
-        for version, cpu, stays in (("2.1", "1", False), ("2.3", "1", True), ("2.1", 0, True)):
+        for version, cpu, stays in (("2.1", "1", False), ("2.3", "1", True), ("2.1", None, True)):
             rendered = a_render(
-                resources={"cpu": cpu},
+                resources={} if cpu is None else {"cpu": cpu},
                 runtime=runtime,
                 platform=a_platform(trainer_version=version),
             )
