@@ -41,7 +41,7 @@ RUNTIMES = [
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 keys = st.from_regex(r"[a-z]{1,8}", fullmatch=True)
 labels = st.dictionaries(keys, st.from_regex(r"[a-z0-9]{0,8}", fullmatch=True), max_size=4)
-amounts = st.sampled_from(["0", "500m", "2", "1.5", "4Gi", "1e3"])
+amounts = st.sampled_from(["1", "500m", "2", "1.5", "4Gi", "1e3"])
 variables = st.dictionaries(
     st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}Q", fullmatch=True), texts, max_size=4
 ).map(lambda table: [{"name": name, "value": value} for name, value in table.items()])
