@@ -10,10 +10,12 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from astrago_trainer.server.connections import Connections
 from astrago_trainer.server.edge import ABORT
 from astrago_trainer.server.problems import ApiError, answer_of
 from astrago_trainer.server.settings import ServerSettings
 
+MOST_HEADERS = 200
 _REASONS = {408: b"Request Timeout", 431: b"Request Header Fields Too Large", 400: b"Bad Request"}
 
 
@@ -21,21 +23,28 @@ class BoundedProtocol(HttpToolsProtocol):
     """One connection. `bounded_by` makes the class for an installation."""
 
     bounds: ServerSettings
+    all: Connections
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._header_bytes = 0
+        self._head_bytes = 0
+        self._has_moved = False
         self._header_timer: asyncio.TimerHandle | None = None
         self._answered: RequestResponseCycle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self.bounds.max_connections:
+        if not self.all.enter(self, self.client[0] if self.client else ""):
             transport.abort()
             return
         self._await_headers()
 
+    def cut(self) -> None:
+        """Others need the place."""
+        self.transport.abort()
+
     def connection_lost(self, exc: Exception | None) -> None:
+        self.all.leave(self)
         self._stop_timer()
         # uvicorn tells the newest request alone; one that is answered before it would write to a closed connection.
         if self._answered is not None and not self._answered.response_complete:
@@ -49,30 +58,54 @@ class BoundedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def data_received(self, data: bytes) -> None:
-        is_between = self.cycle is None or self.cycle.response_complete
-        if is_between:
-            self._header_bytes += len(data)
-            if self._header_timer is None:
-                self._await_headers()
+        if not self._is_answering and self._header_timer is None:
+            self._await_headers()
+        self._has_moved = False
         super().data_received(data)
-        if self._header_timer is not None and self._header_bytes > self.bounds.max_headers:
-            self._refuse(431, "too-large", f"headers may have {self.bounds.max_headers} bytes.")
+        # Bytes of headers and trailers, which are kept until they end, also behind an answer that is being sent.
+        self._head_bytes = 0 if self._has_moved else self._head_bytes + len(data)
+        if self._head_bytes > self.bounds.max_headers:
+            self._refuse_headers()
+
+    @property
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _refuse_headers(self) -> None:
+        self._refuse(431, "too-large", f"headers may have {self.bounds.max_headers} bytes.")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if len(self.headers) < MOST_HEADERS:
+            super().on_header(name, value)
+        else:  # a short one takes forty times its bytes in memory
+            detail = f"a request may have {MOST_HEADERS} headers and trailers."
+            self._refuse(431, "too-large", detail)
 
     def on_headers_complete(self) -> None:
+        self._has_moved = True
         self._stop_timer()
         size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        self._header_bytes = 0
         if size > self.bounds.max_headers:
-            self._refuse(431, "too-large", f"headers may have {self.bounds.max_headers} bytes.")
+            self._refuse_headers()
+        if self.transport.is_closing():
             return
+        self.all.work(self)
         self.scope["extensions"] = {ABORT: self.transport.abort}  # type: ignore[dict-item]
         super().on_headers_complete()
 
+    def on_response_complete(self) -> None:
+        is_last = not self.pipeline
+        super().on_response_complete()
+        if is_last:
+            self.all.rest(self)
+
     def on_body(self, body: bytes) -> None:
+        self._has_moved = True
         if not self.transport.is_closing():
             super().on_body(body)
 
     def on_message_complete(self) -> None:
+        self._has_moved = True
         if not self.transport.is_closing():
             super().on_message_complete()
 
@@ -92,9 +125,13 @@ class BoundedProtocol(HttpToolsProtocol):
             self._header_timer = None
 
     def _refuse(self, status: int, code: str, detail: str) -> None:
-        """An answer without a request; the connection ends with it."""
+        """An answer without a request; the connection ends with it, at once while an earlier answer is being sent."""
         self._stop_timer()
         if self.transport.is_closing():
+            return
+        begun = self._answered
+        if begun is not None and begun.response_started and not begun.response_complete:
+            self.transport.abort()
             return
         answer = answer_of(ApiError(status, code, detail), path="", request_id="")
         head = (
@@ -111,4 +148,5 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def bounded_by(settings: ServerSettings) -> type[BoundedProtocol]:
-    return type("BoundedProtocol", (BoundedProtocol,), {"bounds": settings})
+    own = {"bounds": settings, "all": Connections(settings.max_connections)}
+    return type("BoundedProtocol", (BoundedProtocol,), own)
