@@ -34,6 +34,7 @@ MACHINE = MachineFacts(
     data="/data",
     data_trouble="",
     disk_free=100 * 2**30,
+    disk_alarm="",
     database="/data/astrago.db",
     database_version="0001",
     newest_version="0001",

@@ -30,6 +30,8 @@ def test_a_healthy_machine_has_nothing_to_mend():
         ({"data_trouble": "/data cannot be written to"}, "data folder", "wrong", "cannot be written", "ASTRAGO_DATA"),
         ({"disk_free": GIB // 2}, "data folder", "wrong", "0.5 GiB free", "du -xsh /data"),
         ({"disk_free": 5 * GIB}, "data folder", "warning", "5.0 GiB free", "du -xsh /data"),
+        ({"disk_alarm": "LogsNotWritten"}, "data folder", "wrong", "are not written", "astrago delete"),
+        ({"disk_alarm": "DiskFull"}, "data folder", "wrong", "only deletion works", "astrago delete"),
         ({"database_trouble": "it is locked"}, "database", "wrong", "it is locked", ""),
         ({"database_version": "0000"}, "database", "warning", "the next start upgrades", "db backup"),
         ({"port_trouble": "Address in use", "answering": "something else"}, "port", "wrong", "in use", "--port 0"),

@@ -25,6 +25,7 @@ from astrago_trainer.engines.local.engine import LocalEngine
 from astrago_trainer.engines.local.folder import read_json
 from astrago_trainer.engines.local.limits import Limits
 from astrago_trainer.logs.layout import find_logs
+from astrago_trainer.logs.limits import LogLimits
 
 ONCE = {"restartPolicy": "Never"}
 GROUP = {"pod": ONCE, "job": {"backoffLimit": 0}}
@@ -489,7 +490,7 @@ def test_a_full_disk_for_logs_does_not_end_the_training(tmp_path):
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", small]).returncode:
         pytest.skip("no right to mount")
     try:
-        engine = LocalEngine(small / "data", isolation="plain")
+        engine = LocalEngine(small / "data", isolation="plain", log_limits=LogLimits(reserve=0))
         go_on = tmp_path / "go-on"
         script = f"head -c 4000000 /dev/zero; until [ -e {go_on} ]; do sleep 0.05; done; echo end"
 
@@ -505,7 +506,7 @@ def test_a_full_disk_for_logs_does_not_end_the_training(tmp_path):
 
         seen, text = asyncio.run(scenario())
         assert seen.phase is Phase.COMPLETE
-        assert re.search(r"\[astrago: \d+ bytes could not be written\]\n", text)
+        assert re.search(r"\[astrago: \d+ bytes in 0 lines could not be written: .+\]\n", text)
         assert text.endswith("end\n")
         assert any("cannot be written: No space left" in event.message for event in seen.events)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import threading
 from contextlib import aclosing
@@ -63,15 +64,31 @@ def open_files(path: Path) -> int:
     return sum(target.removesuffix(" (deleted)") == str(path) for target in targets)
 
 
+_of_others: set[str] = set()
+
+
+@pytest.fixture(autouse=True)
+def only_own_watches_count() -> None:
+    """Tests before these, in the same process, may have left some."""
+    gc.collect()
+    _of_others.clear()
+    _of_others.update(_watching())
+
+
 def watches() -> int:
-    """Inotify watches of this process."""
-    found = 0
+    """Inotify watches of this process, since the test began."""
+    return sum(count for name, count in _watching().items() if name not in _of_others)
+
+
+def _watching() -> dict[str, int]:
+    """Descriptor -> how many."""
+    found = {}
     for entry in Path("/proc/self/fdinfo").iterdir():
         try:
-            found += entry.read_text().count("inotify wd:")
+            found[entry.name] = entry.read_text().count("inotify wd:")
         except FileNotFoundError:
             continue
-    return found
+    return {name: count for name, count in found.items() if count}
 
 
 steps = st.lists(

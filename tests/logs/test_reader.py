@@ -12,6 +12,7 @@ from tests.logs.contents import as_shown, big, ends_of, lines_of, small, untimed
 
 from astrago_trainer.logs.line_index import LineIndex
 from astrago_trainer.logs.reader import LogFile
+from astrago_trainer.logs.view import View
 
 
 @pytest.fixture(scope="module")
@@ -193,7 +194,9 @@ def test_an_index_that_counted_further_still_answers_for_less(log):
     log.write_bytes(b"a\n" * 100_000)
     index = LineIndex()
     with log.open("rb") as file:
-        answers = [index.newlines(file.fileno(), size) for size in (200_000, 7, 131_072, 200_000)]
+        answers = [
+            index.newlines(View(file.fileno()), size) for size in (200_000, 7, 131_072, 200_000)
+        ]
 
     assert answers == [100_000, 3, 65_536, 100_000]
 

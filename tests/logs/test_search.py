@@ -23,6 +23,7 @@ from astrago_trainer.logs.matching import (
     within_lines,
 )
 from astrago_trainer.logs.reader import LogFile
+from astrago_trainer.logs.view import View
 
 PIECES = (
     b"\n", b"\n", b"a", b"b", b"ab", b"x\n", b" ", b"12", b"\t", b"-", b"\r", b"]",
@@ -65,7 +66,9 @@ def searched(path, content: bytes, finder, *, raw: bool, max_line: int = 1 << 20
     path.write_bytes(content)
     fd = os.open(path, os.O_RDONLY)
     try:
-        frames = list(matching_lines(fd, (0, len(content)), finder, raw=raw, max_line=max_line))
+        frames = list(
+            matching_lines(View(fd), (0, len(content)), finder, raw=raw, max_line=max_line)
+        )
     finally:
         os.close(fd)
     assert frames[-1] == (len(content), SEARCHED)

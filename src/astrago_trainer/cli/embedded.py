@@ -37,6 +37,7 @@ from astrago_trainer.platform_file import platform_here
 from astrago_trainer.server.explaining import event_view, explain, pod_view
 from astrago_trainer.server.metric_view import Series, metrics_view, starts_of
 from astrago_trainer.server.node_view import node_to_view
+from astrago_trainer.server.settings import log_limits_here
 from astrago_trainer.service import errors as service_errors
 from astrago_trainer.service.board import EVERYWHERE, Query, Record
 from astrago_trainer.service.identity import Identity, Role
@@ -82,7 +83,7 @@ class Embedded:
         self._actor = Identity(user_name(), is_administrator=True)
         self._service = Service(
             Settings(data=data, database=database),
-            LocalEngine(data, images=images_here()),
+            LocalEngine(data, images=images_here(), log_limits=log_limits_here(os.environ)),
             platform=platform_here(runtimes=catalogue.names()),
         )
         self._touched: set[int] = set()

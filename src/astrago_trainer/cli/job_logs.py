@@ -104,6 +104,7 @@ def _source(place: LogPlace, tail: int | None) -> Source:
 
 def _log_line(attempt: int, ranks: Ranks, each: MergedLine) -> LogLine:
     line = each.line
+    dropped = line.dropped or (0, 0)
     return LogLine(
         attempt,
         ranks[each.pod],
@@ -113,4 +114,5 @@ def _log_line(attempt: int, ranks: Ranks, each: MergedLine) -> LogLine:
         line.text,
         line.ended,
         each.time,
+        *dropped,
     )

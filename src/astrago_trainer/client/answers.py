@@ -97,6 +97,7 @@ def _no_server_of_ours(where: str, status: int, body: bytes) -> str:
 
 def line_of(found: Mapping[str, Any], container: str = "") -> LogLine:
     """A line as NDJSON and SSE have it."""
+    dropped = found.get("dropped") or {}
     return LogLine(
         int(found["attempt"]),
         int(found["rank"]),
@@ -106,6 +107,8 @@ def line_of(found: Mapping[str, Any], container: str = "") -> LogLine:
         str(found["text"]),
         bool(found.get("ended", True)),
         found.get("time"),
+        int(dropped.get("bytes", 0)),
+        int(dropped.get("lines", 0)),
     )
 
 

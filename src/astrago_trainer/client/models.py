@@ -74,6 +74,9 @@ class LogLine(NamedTuple):
     """False: a line still being written, such as a progress bar; a later one with this offset replaces it."""
     time: float | None = None
     """Seconds since 1970, about."""
+    dropped_bytes: int = 0
+    """Of the line that stands for a part of the log that was dropped, because the log was over its limit."""
+    dropped_lines: int = 0
 
 
 class LogQuery(NamedTuple):

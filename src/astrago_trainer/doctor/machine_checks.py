@@ -7,7 +7,7 @@ from astrago_trainer.doctor.machine_facts import FRAMEWORKS, MachineFacts
 
 _GIB = 2**30
 LITTLE_DISK, LEAST_DISK = 10 * _GIB, 1 * _GIB
-"""A checkpoint of a small model is hundreds of MB; the log of a job is bounded by nothing."""
+"""A checkpoint of a small model is hundreds of MB."""
 ENOUGH_FILES = 6144
 """Connections of a busy server and its own files, as `server.settings.open_file_limit` asks for them."""
 
@@ -114,11 +114,24 @@ def check_disk(facts: MachineFacts) -> Finding:
     if facts.data_trouble:
         return wrong("data folder", facts.data_trouble, "export ASTRAGO_DATA=FOLDER")
     room = f"{facts.disk_free / _GIB:.1f} GiB free in {facts.data}"
+    if facts.disk_alarm:
+        return wrong("data folder", f"{room}: {_ALARMS[facts.disk_alarm]}", *_freeing(facts))
     if facts.disk_free < LEAST_DISK:
         return wrong("data folder", f"{room}: too little for logs", f"du -xsh {facts.data}/*")
     if facts.disk_free < LITTLE_DISK:
         return warning("data folder", f"{room}: little for checkpoints", f"du -xsh {facts.data}/*")
     return ok("data folder", room)
+
+
+_ALARMS = {
+    "DiskNearlyFull": "nearly full; soon no logs are written (ASTRAGO_DISK_RESERVE_BYTES)",
+    "LogsNotWritten": "less than ASTRAGO_DISK_RESERVE_BYTES, so logs of jobs are not written",
+    "DiskFull": "full; no job is accepted, and only deletion works",
+}
+
+
+def _freeing(facts: MachineFacts) -> tuple[str, ...]:
+    return ("astrago delete JOB", f"du -xsh {facts.data}/*")
 
 
 def check_database(facts: MachineFacts) -> Finding:

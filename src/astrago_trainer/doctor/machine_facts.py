@@ -21,6 +21,8 @@ from astrago_trainer.engines.local.machine import this_machine
 from astrago_trainer.environments.choosing import images_here
 from astrago_trainer.environments.folders import environment_of
 from astrago_trainer.environments.known import KNOWN
+from astrago_trainer.logs.limits import RESERVE_BYTES
+from astrago_trainer.server.disk import disk_state
 from astrago_trainer.server.settings import read_settings
 
 FRAMEWORKS = ("torch", "tensorflow")
@@ -56,6 +58,8 @@ class MachineFacts:
     data: str
     data_trouble: str
     disk_free: int
+    disk_alarm: str
+    """A code of `server.disk`; empty: there is enough space."""
     database: str
     database_version: str
     """Empty: there is none yet."""
@@ -69,10 +73,11 @@ class MachineFacts:
 
 def read_machine(data: Path, database: str | None) -> MachineFacts:
     """As a server would find it that starts with this environment now."""
-    host, port, settings_trouble, users_are_trusted = "127.0.0.1", 8000, "", False
+    host, port, settings_trouble, reserve = "127.0.0.1", 8000, "", RESERVE_BYTES
+    users_are_trusted = False
     try:
         settings = read_settings(os.environ, data=data, database=database)
-        host, port = settings.host, settings.port
+        host, port, reserve = settings.host, settings.port, settings.disk_reserve_bytes
         users_are_trusted = settings.engine == "local" and settings.has_auth
     except AstragoError as error:
         settings_trouble = str(error)
@@ -101,6 +106,7 @@ def read_machine(data: Path, database: str | None) -> MachineFacts:
         data=str(data),
         data_trouble=data_trouble,
         disk_free=disk_free,
+        disk_alarm=_alarm(data, reserve),
         database=where,
         database_version=version,
         newest_version=newest,
@@ -162,6 +168,11 @@ def _folder(data: Path) -> tuple[str, int]:
     except OSError as error:
         return f"{place}: {error.strerror}", 0
     return ("" if os.access(place, os.W_OK | os.X_OK) else f"{place} cannot be written to"), free
+
+
+def _alarm(data: Path, reserve: int) -> str:
+    state = disk_state(data, reserve) if data.exists() else None
+    return state.alarm or "" if state is not None else ""
 
 
 async def _database(data: Path, database: str | None) -> tuple[str, str, str, str]:

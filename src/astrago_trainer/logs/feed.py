@@ -11,8 +11,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from astrago_trainer.logs.gap import Gap, around, read_gap
 from astrago_trainer.logs.layout import open_log
-from astrago_trainer.logs.lines import Chunk, whole_characters
+from astrago_trainer.logs.lines import Chunk, Dropped, DroppedChunk, whole_characters
 from astrago_trainer.logs.watch import TICK
 
 CHUNK = 1 << 16
@@ -66,13 +67,33 @@ class Feed:
         size = os.fstat(self._fd).st_size
         if size < offset:  # cut off by its own process: what comes now is a new beginning
             offset = 0
-        data = _read(self._fd, min(CHUNK, size - offset), offset, waits=waits)
-        if not (ends or self.is_gone):
-            data = data[: whole_characters(data)]
-        if not data:
+        chunk, stop = self._read_chunk(offset, size, waits=waits)
+        if not (ends or self.is_gone or stop < size):
+            chunk = Chunk(chunk.offset, chunk.data[: whole_characters(chunk.data)])
+        if not chunk.data:
             return None
-        self._last = Chunk(offset, data)
-        return self._last
+        self._last = chunk
+        return chunk
+
+    def _read_chunk(self, offset: int, size: int, *, waits: bool) -> tuple[Chunk, int]:
+        """The next bytes, and where what they are of ends: the line about a dropped part is a chunk of its own."""
+        assert self._fd is not None
+        gap = self._gap(size)
+        while True:
+            begin, stop, is_line = (
+                (offset, size, False) if gap is None else around(gap, offset, size)
+            )
+            data = _read(self._fd, min(CHUNK, stop - begin), begin, waits=waits)
+            before, gap = gap, self._gap(size)
+            if gap == before or gap is None:
+                if gap is None or not is_line:
+                    return Chunk(begin, data), stop
+                return DroppedChunk.about(begin, data, Dropped(gap.bytes, gap.lines)), stop
+            # More was dropped while this was read: the bytes may be zeros.
+
+    def _gap(self, size: int) -> Gap | None:
+        gap = read_gap(self.path)
+        return gap if gap is not None and gap.end <= size else None
 
     def fetch(self, offset: int) -> None:
         """Waits for the disk, for a thread; the bytes are in memory then."""

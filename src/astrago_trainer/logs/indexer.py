@@ -53,6 +53,31 @@ class Indexer:
         self._noted, self._size = now, size
         return max(TICK, min(pause, EVERY_SECONDS - elapsed))
 
+    def drop(self, start: int, end: int) -> None:
+        """Leaves out the records of a part of the log that was dropped: the index stays as small as its log."""
+        if self._fd is None or not self._count:
+            return
+        data = os.pread(self._fd, self._count * RECORD.size, len(MAGIC))
+        kept = [each for each in RECORD.iter_unpack(data) if not start < each[1] < end]
+        if len(kept) == self._count:
+            return
+        new = self._log + INDEX_SUFFIX + ".new"
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            fd = os.open(new, flags, 0o600)
+            try:
+                os.write(fd, MAGIC + b"".join(RECORD.pack(*each) for each in kept))
+                os.replace(new, self._log + INDEX_SUFFIX)
+            except OSError:
+                os.close(fd)
+                os.unlink(new)
+                raise
+        except OSError as error:
+            self.trouble = error
+            return
+        os.close(self._fd)
+        self._fd, self._count = fd, len(kept)
+
     def finish(self, now: float) -> None:
         """The last record, once nobody writes the log any more."""
         size = self._log_size()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the supervisor of a job starts with this module and has no 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".idx"
 POSITION_SUFFIX = ".pos"
+GAP_SUFFIX = ".gap"
 _NAME_BYTES = 250  # a file name may have 255, and the longest suffix takes `.idx` beside `.log`
 
 
@@ -55,6 +56,10 @@ def find_logs(job: Path, attempt: int | None = None) -> list[LogName]:
 
 def index_path(log: Path) -> Path:
     return log.with_name(log.name + INDEX_SUFFIX)
+
+
+def gap_path(log: Path) -> Path:
+    return log.with_name(log.name + GAP_SUFFIX)
 
 
 def position_path(log: Path) -> Path:

@@ -13,6 +13,13 @@ MAX_LINE = 1 << 20
 """Bytes of one line that calls by line give back; the bytes themselves stay whole in calls by offset."""
 
 
+class Dropped(NamedTuple):
+    """How much of a log is no longer there, where a line says so; see `gap`."""
+
+    bytes: int
+    lines: int
+
+
 class Chunk(NamedTuple):
     """Bytes of a log and where they lie."""
 
@@ -27,6 +34,27 @@ class Chunk(NamedTuple):
     def text(self) -> str:
         return self.data.decode("utf-8", "replace")
 
+    @property
+    def dropped(self) -> Dropped | None:
+        """Set when this is the line about the dropped part of a log, and nothing else."""
+        return None
+
+
+class DroppedChunk(Chunk):
+    """The line about the dropped part of a log."""
+
+    _dropped: Dropped
+
+    @classmethod
+    def about(cls, offset: int, data: bytes, dropped: Dropped) -> DroppedChunk:
+        made = cls(offset, data)
+        made._dropped = dropped
+        return made
+
+    @property
+    def dropped(self) -> Dropped:
+        return self._dropped
+
 
 class Line(NamedTuple):
     """One line, without its newline."""
@@ -40,6 +68,8 @@ class Line(NamedTuple):
     """False: no newline came yet; this is how the line stands."""
     cut: bool = False
     """It has more than MAX_LINE bytes, and these are the first."""
+    dropped: Dropped | None = None
+    """Set for the line that stands for a dropped part of the log."""
 
     @property
     def text(self) -> str:

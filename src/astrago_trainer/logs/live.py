@@ -27,6 +27,8 @@ class LiveLines:
         if chunk.offset != self._cutter.position:  # the log began anew
             self._cutter = LineCutter(chunk.offset, raw=self._raw, max_line=self._max_line)
         lines = self._cutter.feed(chunk.data)
+        if chunk.dropped is not None:
+            lines = [line._replace(dropped=chunk.dropped) for line in lines]
         if not (is_behind or self._raw):
             lines += self._update()
         return lines

@@ -15,7 +15,9 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 
 from astrago_trainer.logs.blocks import BLOCK, blocks
+from astrago_trainer.logs.gap import Gap
 from astrago_trainer.logs.lines import Line, LineCutter, last_state
+from astrago_trainer.logs.view import View
 
 FRAME = struct.Struct("<qq")
 SEARCHED = -1
@@ -31,14 +33,14 @@ Finder = Callable[[bytes], Iterator[Span]]
 
 
 def matching_lines(
-    fd: int, span: Span, find: Finder, *, raw: bool, max_line: int
+    log: View, span: Span, find: Finder, *, raw: bool, max_line: int
 ) -> Generator[tuple[int, int], None, None]:
     """Frames for a stretch of a file: matching lines and, after each block, how far it got."""
     start, stop = span
     while start < stop:
-        start = yield from _short_lines(fd, (start, stop), find, raw=raw, max_line=max_line)
+        start = yield from _short_lines(log, (start, stop), find, raw=raw, max_line=max_line)
         if start < stop:
-            start = yield from _long_line(fd, (start, stop), find, raw=raw, max_line=max_line)
+            start = yield from _long_line(log, (start, stop), find, raw=raw, max_line=max_line)
     yield stop, SEARCHED
 
 
@@ -171,13 +173,13 @@ def _line_around(data: bytes, at: int) -> Span:
 
 
 def _short_lines(
-    fd: int, span: Span, find: Finder, *, raw: bool, max_line: int
+    log: View, span: Span, find: Finder, *, raw: bool, max_line: int
 ) -> Generator[tuple[int, int], None, int]:
     """Block by block; returns where a line begins that does not fit into one, or the end."""
     start, stop = span
     kept = b""
     # Small blocks are twice as fast here: malloc keeps them, and the caches do.
-    for data in blocks(fd, start, stop, min(BLOCK, max_line)):
+    for data in blocks(log, start, stop, min(BLOCK, max_line)):
         kept += data
         at = start + len(data) - len(kept)
         start += len(data)
@@ -195,13 +197,13 @@ def _short_lines(
 
 
 def _long_line(
-    fd: int, span: Span, find: Finder, *, raw: bool, max_line: int
+    log: View, span: Span, find: Finder, *, raw: bool, max_line: int
 ) -> Generator[tuple[int, int], None, int]:
     """One line, of which only as much is looked at as is shown; returns where the next begins."""
     start, stop = span
     cutter = LineCutter(start, raw=raw, max_line=max_line)
     ended: list[Line] = []
-    for data in blocks(fd, start, stop):
+    for data in blocks(log, start, stop):
         end = data.find(b"\n") + 1
         ended = cutter.feed(data[:end] if end else data)
         if ended:
@@ -221,7 +223,9 @@ def main() -> None:
     import warnings
 
     numbers, pattern = sys.stdin.buffer.read().decode("utf-8", "surrogatepass").split("\n", 1)
-    fd, start, stop, max_hits, max_line, raw, ignore_case, seconds = map(int, numbers.split())
+    fd, marker, end, *rest = map(int, numbers.split())
+    start, stop, max_hits, max_line, raw, ignore_case, seconds = rest
+    log = View(fd, Gap(marker, end, 0, 0) if end else None)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
@@ -232,7 +236,7 @@ def main() -> None:
         sys.stderr.write(str(error) or type(error).__name__)
         sys.exit(BAD_PATTERN)
     _write_frames(
-        matching_lines(fd, (start, stop), find, raw=bool(raw), max_line=max_line), max_hits
+        matching_lines(log, (start, stop), find, raw=bool(raw), max_line=max_line), max_hits
     )
 
 

@@ -17,10 +17,12 @@ from typing import NamedTuple
 
 from astrago_trainer.logs import follow_sync
 from astrago_trainer.logs.blocks import BLOCK, blocks
+from astrago_trainer.logs.gap import read_gap
 from astrago_trainer.logs.index import TimeIndex
 from astrago_trainer.logs.layout import open_log
 from astrago_trainer.logs.lines import Chunk, Line, LineCutter
 from astrago_trainer.logs.live import LiveLines
+from astrago_trainer.logs.view import View
 
 _BLOCKS_TOGETHER = 1 << 20
 _BATCH = 500  # lines of history at a time: some milliseconds of a thread
@@ -98,22 +100,22 @@ class Past:
         if fd is None:
             return
         try:
-            status = os.fstat(fd)
-            times = TimeIndex(source.path).cursor(status.st_size)
+            log, changed = View(fd, read_gap(source.path), source.path), os.fstat(fd).st_mtime
+            times = TimeIndex(source.path).cursor(log.size)
             latest = float("-inf")
-            for line in self._cut(fd, self.offsets[number], status.st_size):
+            for line in self._cut(log, log.place(self.offsets[number])):
                 when = times.time_at(line.end)
-                latest = max(latest, status.st_mtime if when is None else when)
+                latest = max(latest, changed if when is None else when)
                 yield latest, number, line
         finally:
             os.close(fd)
 
-    def _cut(self, fd: int, start: int, stop: int) -> Iterator[Line]:
+    def _cut(self, log: View, start: int) -> Iterator[Line]:
         cutter = LineCutter(start, raw=self._raw)
-        for data in blocks(fd, start, stop, self._block):
-            yield from cutter.feed(data)
+        for data in blocks(log, start, log.length, self._block):
+            yield from log.all_shown(cutter.feed(data))
         if self._open_ends and (rest := cutter.rest()) is not None:
-            yield rest
+            yield log.shown(rest)
 
 
 class Live:

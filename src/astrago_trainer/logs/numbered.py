@@ -25,6 +25,7 @@ from astrago_trainer.logs.layout import index_path, open_log
 from astrago_trainer.logs.line_index import LineIndex
 from astrago_trainer.logs.lines import Line, LineCutter
 from astrago_trainer.logs.reader import pass_newlines
+from astrago_trainer.logs.view import View, opened
 
 MAX_SHOWN = 16 << 10
 """Bytes of one line in a window: a screen shows no more, and a thousand of them must fit into an answer."""
@@ -46,15 +47,15 @@ class LineIndexes:
     def __init__(self) -> None:
         self._known: OrderedDict[Path, _Known] = OrderedDict()
 
-    def of(self, path: Path, fd: int, stop: int) -> LineIndex:
-        """Of an open log, counted up to `stop`."""
+    def of(self, path: Path, log: View, stop: int) -> LineIndex:
+        """Of an open log, counted up to a place."""
         index, end, tail = self._known.get(path) or _Known(LineIndex(), 0, b"")
-        if os.pread(fd, len(tail), end - len(tail)) != tail:
+        if log.pread(len(tail), end - len(tail)) != tail:
             index, end, tail = LineIndex(), 0, b""
-        index.extend(fd, stop)
+        index.extend(log, stop)
         if stop > end:
             begin = max(0, stop - _TAIL)
-            end, tail = stop, os.pread(fd, stop - begin, begin)
+            end, tail = stop, log.pread(stop - begin, begin)
         self._known[path] = _Known(index, end, tail)
         self._known.move_to_end(path)
         while len(self._known) > _KEPT:
@@ -76,79 +77,89 @@ class NumberedLog:
         self, path: Path, indexes: LineIndexes, stop: int | None, *, is_over: bool
     ) -> None:
         """Without `stop` it ends where nothing will change any more: `is_over` says that nobody writes to it."""
-        fd = open_log(path)
-        self._fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) if fd is None else fd
-        status = os.fstat(self._fd)
-        self._times, self._offsets = _marks(path, status.st_size)
-        self._late = max(status.st_mtime_ns, self._times[-1] if self._times else 0)
-        self.stop = min(status.st_size, status.st_size if stop is None else stop)
-        self._index = indexes.of(path, self._fd, self.stop)
+        self._stack = ExitStack()
+        log = self._log = self._stack.enter_context(opened(path))
+        self._times, self._ends = _marks(path, log)
+        changed = os.fstat(log.fd).st_mtime_ns
+        self._late = max(changed, self._times[-1] if self._times else 0)
+        self._stop = log.length if stop is None else log.place(min(stop, log.size))
+        self._index = indexes.of(path, log, self._stop)
         if stop is None and not is_over:
-            known = min(self.stop, self._offsets[-1] if self._offsets else self.stop)
-            self.stop = self.start_of(self._newlines(known))
-        is_open = self.stop > 0 and os.pread(self._fd, 1, self.stop - 1) != b"\n"
-        self.total = self._newlines(self.stop) + is_open
+            known = min(self._stop, self._ends[-1] if self._ends else self._stop)
+            self._stop = self._start_of(self._newlines(known))
+        is_open = self._stop > 0 and log.pread(1, self._stop - 1) != b"\n"
+        self.total = self._newlines(self._stop) + is_open
+
+    @property
+    def stop(self) -> int:
+        """The offset up to which it was counted."""
+        return self._log.offset(self._stop)
 
     def close(self) -> None:
-        os.close(self._fd)
+        self._stack.close()
 
     def span(self) -> tuple[int, int]:
         """Nanoseconds: before every line, and not before any."""
         first = min(self._times[0] if self._times else self._late, self._late)
         return first - 1, self._late
 
-    def time_at(self, end: int) -> int:
+    def time_at(self, offset: int) -> int:
         """When the line that ends there was written, about, in nanoseconds."""
-        at = bisect_left(self._offsets, end)
-        if at == len(self._offsets):
+        end = self._log.place(offset)
+        at = bisect_left(self._ends, end)
+        if at == len(self._ends):
             return self._late
         if at == 0 or not self._is_steady(at):
             return self._times[at]
-        before, width = self._offsets[at - 1], self._offsets[at] - self._offsets[at - 1]
+        before, width = self._ends[at - 1], self._ends[at] - self._ends[at - 1]
         gap = self._times[at] - self._times[at - 1]
         return self._times[at - 1] + gap * (end - before) // width
 
     def number_at(self, time: int) -> int:
         """How many lines are not later than this."""
         reach = self._reach(time)
-        return self.total if reach >= self.stop else self._newlines(reach)
+        return self.total if reach >= self._stop else self._newlines(reach)
 
     def number_of(self, offset: int) -> int:
         """Of the line in which that byte lies."""
-        return min(self._newlines(min(offset, self.stop)), max(0, self.total - 1))
+        place = min(self._log.place(offset), self._stop)
+        return min(self._newlines(place), max(0, self.total - 1))
 
     def start_of(self, number: int) -> int:
-        return pass_newlines(self._fd, *self._index.line(number), self.stop)
+        return self._log.offset(self._start_of(number))
 
     def lines(self, first: int) -> Iterator[Line]:
-        start = self.start_of(first)
+        start = self._start_of(first)
         cutter = LineCutter(start, max_line=MAX_SHOWN)
-        for data in blocks(self._fd, start, self.stop):
-            yield from cutter.feed(data)
+        for data in blocks(self._log, start, self._stop):
+            yield from self._log.all_shown(cutter.feed(data))
         if (rest := cutter.rest()) is not None:
-            yield rest
+            yield self._log.shown(rest)
+
+    def _start_of(self, number: int) -> int:
+        return pass_newlines(self._log, *self._index.line(number), self._stop)
 
     def _is_steady(self, at: int) -> bool:
         is_short = self._times[at] - self._times[at - 1] <= _BURST
-        return is_short and self._offsets[at] > self._offsets[at - 1]
+        return is_short and self._ends[at] > self._ends[at - 1]
 
     def _reach(self, time: int) -> int:
-        """The last byte at which a line may end that is not later: the other direction of `time_at`."""
+        """The last place at which a line may end that is not later: the other direction of `time_at`."""
         at = bisect_right(self._times, time)
         if at == len(self._times):
-            return self.stop if self._late <= time else self._offsets[at - 1] if at else 0
+            return self._stop if self._late <= time else self._ends[at - 1] if at else 0
         if at == 0:
             return 0
-        before = self._offsets[at - 1]
+        before = self._ends[at - 1]
         if not self._is_steady(at):
             return before
         gap = self._times[at] - self._times[at - 1]
-        width = self._offsets[at] - before
+        width = self._ends[at] - before
         return before + min(width, ((time - self._times[at - 1] + 1) * width - 1) // gap)
 
-    def _newlines(self, offset: int) -> int:
-        place, count = self._index.before(offset)
-        return count + sum(data.count(b"\n") for data in blocks(self._fd, place, offset))
+    def _newlines(self, stop: int) -> int:
+        place, count = self._index.before(stop)
+        return count + sum(data.count(b"\n") for data in blocks(self._log, place, stop))
 
 
 class NumberedLogs:
@@ -228,14 +239,20 @@ class NumberedLogs:
         return sum(log.number_at(time) for log in self.logs)
 
 
-def _marks(log: Path, log_size: int) -> tuple[array[int], array[int]]:
-    """Times and offsets of the index, as far as it can be believed."""
-    fd = open_log(index_path(log))
+def _marks(path: Path, log: View) -> tuple[array[int], array[int]]:
+    """Times and places of the index, as far as it can be believed."""
+    fd = open_log(index_path(path))
     if fd is None:
         return array("q"), array("q")
     try:
-        data = os.pread(fd, count_marks(fd, log_size) * RECORD.size, len(MAGIC))
+        data = os.pread(fd, count_marks(fd, log.size) * RECORD.size, len(MAGIC))
         both = array("q", data[: len(data) - len(data) % RECORD.size])
     finally:
         os.close(fd)
-    return both[::2], both[1::2]
+    times, ends = both[::2], both[1::2]
+    if log.gap is not None:
+        start = log.gap.start  # what was said of the dropped part is said of the line about it
+        ends = array(
+            "q", (log.place(end) if end >= log.gap.end else min(end, start) for end in ends)
+        )
+    return times, ends

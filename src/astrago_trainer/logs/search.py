@@ -28,6 +28,7 @@ from astrago_trainer.logs.matching import (
     matching_lines,
     plain_finder,
 )
+from astrago_trainer.logs.view import View
 
 MAX_PATTERN = 1000
 MAX_HITS = 10_000
@@ -66,7 +67,7 @@ class Found(NamedTuple):
 
 
 def search(
-    fd: int,
+    log: View,
     pattern: str,
     *,
     span: Span,
@@ -78,7 +79,7 @@ def search(
     budget: float,
     max_line: int,
 ) -> Found:
-    """The lines of a stretch of a file in which the pattern is found; of a longer line its first `max_line` bytes.
+    """The lines between two places of a log in which the pattern is found; of a longer line its first `max_line` bytes.
 
     Raises InvalidRequest for a pattern that is none. `budget` is in seconds and holds for both ways.
     """
@@ -88,14 +89,23 @@ def search(
     deadline = time.monotonic() + budget
     if not ignore_case and (plain or not _SPECIAL.search(pattern)):
         find = plain_finder(pattern.encode("utf-8", "surrogateescape"), raw=raw)
-        frames = matching_lines(fd, span, find, raw=raw, max_line=max_line)
+        frames = matching_lines(log, span, find, raw=raw, max_line=max_line)
     else:
         expression = re.escape(pattern) if plain else pattern
         numbers = (*span, max_hits, max_line, int(raw), int(ignore_case), int(budget) + 1)
-        frames = _frames_of_worker(fd, expression, numbers, deadline)
+        frames = _frames_of_worker(log, expression, numbers, deadline)
     with closing(frames):
         spans, end, why = _collect(frames, span, max_hits, deadline)
-    return _show(fd, spans, end, why, around=around, raw=raw, max_line=max_line, start=span[0])
+    found = _show(log, spans, end, why, around=around, raw=raw, max_line=max_line, start=span[0])
+    return found if log.gap is None else _by_offsets(log, found)
+
+
+def _by_offsets(log: View, found: Found) -> Found:
+    def shown(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+        return tuple(map(log.shown, lines))
+
+    hits = (Hit(log.shown(hit.line), shown(hit.before), shown(hit.after)) for hit in found.hits)
+    return Found(tuple(hits), log.offset(found.end), found.why)
 
 
 def check_pattern(pattern: str) -> None:
@@ -123,16 +133,18 @@ def _collect(
 
 
 def _frames_of_worker(
-    fd: int, pattern: str, numbers: tuple[int, ...], deadline: float
+    log: View, pattern: str, numbers: tuple[int, ...], deadline: float
 ) -> Generator[tuple[int, int], None, None]:
     """What the worker says until the deadline; then it is killed."""
-    request = f"{' '.join(map(str, (fd, *numbers)))}\n{pattern}".encode("utf-8", "surrogatepass")
+    gap = (0, 0) if log.gap is None else log.gap[:2]
+    words = " ".join(map(str, (log.fd, *gap, *numbers)))
+    request = f"{words}\n{pattern}".encode("utf-8", "surrogatepass")
     with subprocess.Popen(  # noqa: S603 - our own interpreter and code; the pattern goes in by stdin
         [sys.executable, "-I", "-S", "-c", _WORKER, _PACKAGES],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        pass_fds=(fd,),
+        pass_fds=(log.fd,),
     ) as worker:
         try:
             yield from _exchange(worker, request, deadline)
@@ -177,7 +189,7 @@ def _check_end(worker: subprocess.Popen[bytes], said: bytes) -> None:
 
 
 def _show(
-    fd: int,
+    log: View,
     spans: list[Span],
     end: int,
     why: Why,
@@ -194,12 +206,12 @@ def _show(
     room = RESULT_BYTES
 
     def cut(begin: int, stop: int, count: int, most: int) -> tuple[Line, ...]:
-        return tuple(_lines(fd, begin, stop, count, raw=raw, max_line=min(most, max_line)))
+        return tuple(_lines(log, begin, stop, count, raw=raw, max_line=min(most, max_line)))
 
-    size = os.fstat(fd).st_size
+    size = log.length
     for number, (begin, line_end) in enumerate(spans):
         following = spans[number + 1][0] if number + 1 < len(spans) else size
-        first = lines_back(fd, begin, before, floor=min(shown_to, begin))
+        first = lines_back(log, begin, before, floor=min(shown_to, begin))
         (line,) = cut(begin, min(line_end + 1, size), 1, max_line) or (Line(begin, line_end, b""),)
         earlier = cut(first, begin, before, AROUND_LINE)
         hit = Hit(line, earlier, cut(line.end, following, after, AROUND_LINE))
@@ -212,12 +224,12 @@ def _show(
 
 
 def _lines(
-    fd: int, start: int, stop: int, count: int, *, raw: bool, max_line: int
+    log: View, start: int, stop: int, count: int, *, raw: bool, max_line: int
 ) -> Iterator[Line]:
     if count <= 0:
         return
     cutter = LineCutter(start, raw=raw, max_line=max_line)
-    for data in blocks(fd, start, stop):
+    for data in blocks(log, start, stop):
         for line in cutter.feed(data):
             yield line
             count -= 1

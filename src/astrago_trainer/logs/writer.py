@@ -8,6 +8,7 @@ nothing is lost, nothing comes twice, and no byte that a reader has seen is take
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 import time
@@ -15,8 +16,11 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple
 
+from astrago_trainer.logs.gap import Cap
 from astrago_trainer.logs.indexer import Indexer
 from astrago_trainer.logs.layout import create_log, position_path
+from astrago_trainer.logs.limits import LogLimits, has_space
+from astrago_trainer.logs.share import TenantShare
 
 MAX_TOKEN = 200
 _NOTE = struct.Struct("<qqB")  # number of the note, bytes of the log, length of the token
@@ -32,8 +36,23 @@ class _Note(NamedTuple):
 class LogWriter:
     """The only writer of one log."""
 
-    def __init__(self, path: Path, *, sync_every: float | None = 1.0) -> None:
-        """Notes its place at most once in `sync_every` seconds (0: with each append, None: when closed)."""
+    def __init__(
+        self,
+        path: Path,
+        *,
+        sync_every: float | None = 1.0,
+        limits: LogLimits = LogLimits(),  # noqa: B008 - a constant
+        tenant: Path | None = None,
+    ) -> None:
+        """Notes its place at most once in `sync_every` seconds (0: with each append, None: when closed).
+
+        `tenant` is the folder of a namespace, whose logs together have a limit as well.
+        """
+        self._limits = limits
+        self._cap = Cap(path, limits.log)
+        self._share = TenantShare(str(tenant or ""), limits.tenant if tenant else 0)
+        self._left_out = 0
+        """Bytes beyond the limit, where the file system cannot free a part of a file."""
         self._fd = create_log(path)
         self._reading = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -53,16 +72,13 @@ class LogWriter:
     def append(self, data: bytes, when: float, token: bytes = b"") -> None:
         """What the source said next, or repeats first; `token` stands for the place behind it.
 
-        After an OSError (a full disk) part of it may be in the log: close the writer and open a new one.
+        After an OSError (a full disk) part of it may be in the log: close the writer and open a new one. A disk with
+        less free space than the reserve counts as full: the source has the log meanwhile.
         """
         if len(token) > MAX_TOKEN:
             raise ValueError(f"a token has at most {MAX_TOKEN} bytes, not {len(token)}")
         self._time = when
-        data = self._without_repetition(data)
-        while data:
-            written = os.write(self._fd, data)
-            self.end += written
-            data = data[written:]
+        self._write(self._without_repetition(data))
         self._indexer.note(when)
         self.token = token
         if time.monotonic() - self._synced >= self._sync_every:
@@ -81,10 +97,42 @@ class LogWriter:
         self._synced = time.monotonic()
 
     def close(self) -> None:
+        if self._left_out:
+            self._say_left_out()
+        self._share.finish()
         self.commit()
         self._indexer.finish(self._time or time.time())
         for fd in (self._fd, self._reading, self._notes):
             os.close(fd)
+
+    def _write(self, data: bytes) -> None:
+        if self._left_out:
+            self._left_out += len(data)
+            return
+        if data and not has_space(self._fd, len(data), self._limits.reserve):
+            raise OSError(errno.ENOSPC, "less space is free than ASTRAGO_DISK_RESERVE_BYTES")
+        self._share.wrote(len(data))
+        while data:
+            written = os.write(self._fd, data)
+            self.end += written
+            data = data[written:]
+        try:
+            gap = self._cap.apply(self.end)
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise
+            self._left_out = 1  # from here on
+            return
+        if gap is not None:
+            self._indexer.drop(gap.marker, gap.end)
+
+    def _say_left_out(self) -> None:
+        """Of a log at its limit that cannot drop its middle."""
+        text = (
+            f"[astrago: {self._left_out - 1} bytes were dropped here, the log is over its limit]\n"
+        )
+        self.end += os.write(self._fd, text.encode())
+        self._left_out = 0
 
     def _without_repetition(self, data: bytes) -> bytes:
         length = min(len(data), self._repeated)

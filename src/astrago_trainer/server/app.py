@@ -228,7 +228,12 @@ async def _engine(
     from astrago_trainer.engines.local.engine import LocalEngine
     from astrago_trainer.environments import images_here
 
-    engine = LocalEngine(settings.data, images=images_here(), warm=settings.warm)
+    engine = LocalEngine(
+        settings.data,
+        images=images_here(),
+        warm=settings.warm,
+        log_limits=settings.log_limits,
+    )
     if settings.warm and engine.pool is not None:
         await engine.pool.warm_up(engine.images.default)
     try:

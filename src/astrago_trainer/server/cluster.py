@@ -69,7 +69,13 @@ async def opened_cluster(
     if not settings.has_auth:
         rights, namespaces = await _own_rights(settings, access)
         policy = replace(policy, roles=())  # a person's rights are given by others
-    engine = KubernetesEngine(settings.data, access=access, namespaces=namespaces, tenants=policy)
+    engine = KubernetesEngine(
+        settings.data,
+        access=access,
+        namespaces=namespaces,
+        tenants=policy,
+        log_limits=settings.log_limits,
+    )
     try:
         platform = default_platform(await _release(settings, engine))  # type: ignore[arg-type]
         yield engine, platform, rights

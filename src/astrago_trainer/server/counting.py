@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from astrago_trainer.server.disk import DiskAlarm, DiskState
 from astrago_trainer.server.loop_times import BOUNDS as HELD_BOUNDS
 from astrago_trainer.server.loop_times import INTERVAL, LoopTimes
 
@@ -33,10 +34,15 @@ class Counters:
         self._seconds[route] = self._seconds.get(route, 0.0) + seconds
 
     def text(
-        self, jobs: Mapping[str, int], gauges: Mapping[str, tuple[str, int]], loop: LoopTimes
+        self,
+        jobs: Mapping[str, int],
+        gauges: Mapping[str, tuple[str, int]],
+        loop: LoopTimes,
+        disk: DiskState | None = None,
     ) -> str:
         """The exposition format, version 0.0.4. `gauges`: name -> what it is, its value."""
-        return "\n".join((*self._lines(jobs, gauges), *loop_lines(loop), ""))
+        lines = (*self._lines(jobs, gauges), *loop_lines(loop), *_disk_lines(disk), "")
+        return "\n".join(lines)
 
     def _lines(
         self, jobs: Mapping[str, int], gauges: Mapping[str, tuple[str, int]]
@@ -82,6 +88,24 @@ def loop_lines(loop: LoopTimes) -> Iterator[str]:
     yield f"# HELP {name}_max The longest since the start."
     yield f"# TYPE {name}_max gauge"
     yield f"{name}_max {loop.longest:.6f}"
+
+
+def _disk_lines(disk: DiskState | None) -> Iterator[str]:
+    if disk is None:
+        return
+    numbers = (
+        ("total_bytes", "Size of the disk of the data folder.", disk.total),
+        ("free_bytes", "Free space in the data folder.", disk.free),
+        ("reserve_bytes", "Free space below which no log is written.", disk.reserve),
+    )
+    for name, text, value in numbers:
+        yield f"# HELP astrago_disk_{name} {text}"
+        yield f"# TYPE astrago_disk_{name} gauge"
+        yield f"astrago_disk_{name} {value}"
+    yield "# HELP astrago_disk_alarm 1 for the state that holds."
+    yield "# TYPE astrago_disk_alarm gauge"
+    for alarm in DiskAlarm:
+        yield f'astrago_disk_alarm{{code="{alarm}"}} {int(alarm is disk.alarm)}'
 
 
 def _resident() -> int:

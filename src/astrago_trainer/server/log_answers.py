@@ -151,8 +151,15 @@ class JsonEncoder:
         ended = "true" if line.ended else "false"
         return (
             f'{self._heads[each.pod]}{line.offset},"next":{line.resume},"time":{each.time:.3f},'
-            f'"text":{encode_basestring(line.text)},"ended":{ended}}}'
+            f'"text":{encode_basestring(line.text)},"ended":{ended}{_dropped(line)}}}'
         ).encode()
+
+
+def _dropped(line: Line) -> str:
+    """Of the line that stands for a dropped part of the log."""
+    if line.dropped is None:
+        return ""
+    return f',"dropped":{{"bytes":{line.dropped.bytes},"lines":{line.dropped.lines}}}'
 
 
 class EventEncoder(JsonEncoder):
@@ -195,9 +202,8 @@ def _sound(data: bytes) -> bytes:
 # --- what is there
 
 
-async def bytes_of(place: LogPlace, start: int, stop: int) -> AsyncGenerator[bytes, None]:
+async def bytes_of(blocks: Iterator[bytes]) -> AsyncGenerator[bytes, None]:
     """As they were written; a thread waits for the disk."""
-    blocks = LogFile(place.path).iter_bytes(start, stop)
     while (block := await asyncio.to_thread(next, blocks, None)) is not None:
         yield block
 
@@ -360,7 +366,8 @@ async def as_json_text(
     """An object whose last field is the log, written as it is read: a gigabyte needs no gigabyte."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     yield encoded(head)[:-1] + b',"logs":"'
-    async for block in bytes_of(place, start, stop):
+    blocks = await asyncio.to_thread(LogFile(place.path).iter_bytes, start, stop)
+    async for block in bytes_of(blocks):
         yield _inside(decoder.decode(block))
     yield _inside(decoder.decode(b"", final=True)) + b'"}'
 

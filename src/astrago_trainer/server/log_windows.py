@@ -166,6 +166,7 @@ def _items(part: _Counted, begin: int, count: int) -> Iterator[dict[str, Any]]:
             "text": line.text,
             "ended": line.ended,
             "cut": line.cut,
+            "dropped": None if line.dropped is None else line.dropped._asdict(),
         }
 
 

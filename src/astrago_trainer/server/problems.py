@@ -15,7 +15,7 @@ from typing import Any
 from astrago_trainer.core.errors import AstragoError, InvalidRequest, Problem, Unreadable, listed
 from astrago_trainer.engines.base import EngineError
 from astrago_trainer.service.errors import Conflict, NotFound, Unsupported
-from astrago_trainer.store import StoreError
+from astrago_trainer.store import DiskFull, StoreError
 
 FIRST_API = "/api/trainjob/"
 RETRY_SECONDS = 5
@@ -128,6 +128,8 @@ def _shape(error: Exception) -> _Shape:
 
 def _without_places(error: AstragoError) -> str:
     """A caller is not told where the database lies."""
+    if isinstance(error, DiskFull):
+        return "the server's disk is full; nothing was changed. Deletion works: delete jobs, or free some space."
     what = "database" if isinstance(error, StoreError) else "engine"
     return f"the {what} is not available now; nothing was changed. Try again in {RETRY_SECONDS} s."
 

@@ -403,6 +403,13 @@ class Pods(BaseModel):
     items: list[PodBody]
 
 
+class DroppedPart(BaseModel):
+    """How much of a log is no longer there."""
+
+    bytes: int
+    lines: int
+
+
 class LogLine(BaseModel):
     attempt: int
     rank: int
@@ -413,6 +420,8 @@ class LogLine(BaseModel):
     ended: bool
     cut: bool
     """It is longer, and this is its beginning."""
+    dropped: DroppedPart | None
+    """Set for the line that stands for a part of the log that was dropped, because the log was over its limit."""
 
 
 class LogAttempt(BaseModel):
@@ -445,6 +454,7 @@ class LogWindow(BaseModel):
                 "text": "hello",
                 "ended": True,
                 "cut": False,
+                "dropped": None,
             }
         ],
     )
@@ -750,6 +760,28 @@ class QuotaList(BaseModel):
     items: list[QuotaBody]
 
 
+_DISK = {
+    "total_bytes": 2 << 40,
+    "free_bytes": 300 << 20,
+    "reserve_bytes": 256 << 20,
+    "alarm": "DiskNearlyFull",
+}
+
+
+class DiskBody(BaseModel):
+    """The disk of the data folder."""
+
+    model_config = _example(**_DISK)
+
+    total_bytes: int
+    free_bytes: int
+    reserve_bytes: int
+    """Free space below which no log is written."""
+    alarm: Literal["DiskNearlyFull", "LogsNotWritten", "DiskFull"] | None
+    """DiskNearlyFull: free some space. LogsNotWritten: output of jobs is dropped and counted.
+    DiskFull: no job is accepted; deletion works."""
+
+
 class WhoAmI(BaseModel):
     model_config = _example(
         name="user123",
@@ -763,6 +795,7 @@ class WhoAmI(BaseModel):
         abilities=["suspend"],
         version="0.1.0",
         sign_up="off",
+        disk=None,
     )
 
     name: str
@@ -779,6 +812,8 @@ class WhoAmI(BaseModel):
     abilities: list[str]
     version: str
     sign_up: Literal["off", "open"]
+    disk: DiskBody | None
+    """For administrators."""
 
 
 class OidcClient(BaseModel):
@@ -963,10 +998,12 @@ class Health(BaseModel):
 
 
 class Ready(BaseModel):
-    model_config = _example(status="ready", jobs=12)
+    model_config = _example(status="ready", jobs=12, disk=_DISK)
 
     status: Literal["ready"]
     jobs: int
+    disk: DiskBody | None
+    """None where the file system does not say."""
 
 
 class TrainerStatus(BaseModel):

@@ -18,6 +18,13 @@ from astrago_trainer.core.namespace_rules import (
     split_patterns,
 )
 from astrago_trainer.core.platform import TRAINER_VERSIONS
+from astrago_trainer.logs.limits import (
+    LEAST_LOG_BYTES,
+    LOG_BYTES,
+    RESERVE_BYTES,
+    TENANT_BYTES,
+    LogLimits,
+)
 
 PREFIX = "ASTRAGO_"
 
@@ -93,6 +100,17 @@ class ServerSettings:
     send_seconds: float = 30.0
     """How long a client may leave an answer unread before it is cut off."""
 
+    log_max_bytes: int = LOG_BYTES
+    """Of one log; beyond it the middle is dropped, and a line says so. 0: no limit."""
+    tenant_log_max_bytes: int = TENANT_BYTES
+    """Of all logs of a namespace; those not written for longest shrink first. 0: no limit."""
+    disk_reserve_bytes: int = RESERVE_BYTES
+    """Free space below which no log is written; at most 5 % of the disk. 0: none."""
+
+    @property
+    def log_limits(self) -> LogLimits:
+        return LogLimits(self.log_max_bytes, self.tenant_log_max_bytes, self.disk_reserve_bytes)
+
     @property
     def is_local_only(self) -> bool:
         return is_loopback(self.host)
@@ -135,6 +153,7 @@ def check_settings(settings: ServerSettings) -> None:
             f"{PREFIX}ENGINE is {settings.engine!r}; this version runs jobs with: local, kubernetes."
         )
     _check_rule(settings)
+    _check_sizes(settings)
     if not 0 <= settings.port <= 65535:
         raise BadSettings(f"the port must be a number from 0 to 65535, not {settings.port}.")
     if settings.auth == "off" and not settings.is_local_only:
@@ -163,6 +182,34 @@ def check_settings(settings: ServerSettings) -> None:
         raise BadSettings(
             f"{PREFIX}OIDC_ISSUER must be an https URL (http on loopback alone): its keys decide who comes in."
         )
+
+
+def log_limits_here(environment: Mapping[str, str]) -> LogLimits:
+    """For commands that run jobs without a server; raises BadSettings."""
+    values = {
+        name: _read(f"{PREFIX}{name.upper()}", environment[f"{PREFIX}{name.upper()}"], int)
+        for name in _SIZES
+        if environment.get(f"{PREFIX}{name.upper()}")
+    }
+    settings = ServerSettings(data=Path(), **values)
+    _check_sizes(settings)
+    return settings.log_limits
+
+
+def _check_sizes(settings: ServerSettings) -> None:
+    for name, least in _SIZES.items():
+        value: int = getattr(settings, name)
+        if value < 0 or 0 < value < least:
+            raise BadSettings(
+                f"{PREFIX}{name.upper()} must be 0 or at least {least} bytes; found {value}."
+            )
+
+
+_SIZES = {
+    "log_max_bytes": LEAST_LOG_BYTES,
+    "tenant_log_max_bytes": 1 << 20,
+    "disk_reserve_bytes": 0,
+}
 
 
 def _check_rule(settings: ServerSettings) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,7 +47,7 @@ from astrago_trainer.service.runtimes import Runtimes
 from astrago_trainer.service.settings import Settings
 from astrago_trainer.service.submission import Planner, Runner, run_here
 from astrago_trainer.service.tenancy import Tenancy
-from astrago_trainer.store import Store, StoreError, database_url
+from astrago_trainer.store import DiskFull, Store, StoreError, StoreUnavailable, database_url
 from astrago_trainer.store.audit import AuditRow, insert_audit, load_audit
 from astrago_trainer.store.jobs import (
     Attempt,
@@ -65,11 +66,14 @@ from astrago_trainer.store.jobs import (
 )
 from astrago_trainer.store.metrics import Point, load_points
 from astrago_trainer.store.outbox import forget_deliveries
+from astrago_trainer.store.reserve import Reserve
 
 _REMOVALS_KEPT_SECONDS = 86400.0
 """A server that was cut off for longer has long been taken for dead, and reads everything when it comes back."""
 _DELIVERIES_KEPT_SECONDS = 7 * 86400.0
 _TIDY_SECONDS = 3600.0
+_RESERVE_SECONDS, _FULL_SECONDS = 60.0, 1.0
+"""How often the disk is looked at for the database's reserve; the second is for a disk that was full."""
 
 JOIN_SECONDS = 2 * FOLLOW_SECONDS
 """How long a server that finds others waits before it answers."""
@@ -129,6 +133,8 @@ class Service:
 
     async def _build(self, *, tend: bool) -> None:
         store, clock = self._store, self.clock
+        self._reserve = Reserve(store.folder or self.settings.data)
+        self._is_reserve_due = asyncio.Event()
         jobs, store.own_stamp = await store.read(lambda c: load_jobs(c, compact))
         self.board.load(jobs)
         del jobs  # they are many, and the board has them
@@ -182,6 +188,7 @@ class Service:
         self._tasks += [
             asyncio.create_task(self._reaper.run(), name="reaper"),
             asyncio.create_task(self._tidy(), name="tidy"),
+            asyncio.create_task(self._keep_reserve(), name="disk reserve"),
             asyncio.create_task(self.tenancy.prepare_all(), name="tenants"),
         ]
 
@@ -223,6 +230,10 @@ class Service:
         run: Runner = run_here,
     ) -> Record:
         """Accepts a job; see `Jobs.submit`."""
+        if self.is_disk_full:
+            raise DiskFull(
+                f"the disk of {self._store.where} is full, and no job is accepted; delete jobs, or free some space."
+            )
         return await self._verb(
             self._jobs.submit(actor, namespace, spec, idempotency_key, original, run)
         )
@@ -245,9 +256,18 @@ class Service:
         uid: str | None = None,
         keep_code: bool = False,
     ) -> Record:
-        return await self._verb(
-            self._jobs.delete(actor, namespace, name, uid=uid, keep_code=keep_code)
-        )
+        """Works on a full disk, too: the database's reserve is given up for it."""
+
+        def delete() -> Coroutine[Any, Any, Record]:
+            return self._jobs.delete(actor, namespace, name, uid=uid, keep_code=keep_code)
+
+        try:
+            return await self._verb(delete())
+        except StoreUnavailable:
+            if not await asyncio.to_thread(self._reserve.give_up):
+                raise
+            self._is_reserve_due.set()
+            return await self._verb(delete())
 
     async def original(self, namespace: str, name: str) -> Original:
         return await self._jobs.original(namespace, name)
@@ -438,6 +458,11 @@ class Service:
         """Whether this server does, and not another one on the same database."""
         return self._is_tending and job.server in (None, self._leases.id)
 
+    @property
+    def is_disk_full(self) -> bool:
+        """Jobs are deleted, and none is accepted, until there is space again."""
+        return self._reserve.is_given_up
+
     async def check_ready(self) -> None:
         """Writes and reads; raises StoreError when the database would not take a job now."""
         await self._store.write(forget_removals, 0.0)
@@ -458,6 +483,16 @@ class Service:
         self._reaper.add(job)
         if needs_care(job, self.clock.steady()):
             self._look(job.number)
+
+    async def _keep_reserve(self) -> None:
+        """The space that the database needs for a deletion, whenever there is enough for it."""
+        while True:
+            await asyncio.to_thread(self._reserve.make)
+            pause = _FULL_SECONDS if self._reserve.is_given_up else _RESERVE_SECONDS
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._is_reserve_due.wait()
+            self._is_reserve_due.clear()
 
     async def _tidy(self) -> None:
         while True:

@@ -1,6 +1,6 @@
 """What is remembered: tables, durable writes in groups, reads. It knows databases and nothing of engines."""
 
-from astrago_trainer.store.errors import StoreError, StoreRefused, StoreUnavailable
+from astrago_trainer.store.errors import DiskFull, StoreError, StoreRefused, StoreUnavailable
 from astrago_trainer.store.store import Store, database_url
 
-__all__ = ["Store", "StoreError", "StoreRefused", "StoreUnavailable", "database_url"]
+__all__ = ["DiskFull", "Store", "StoreError", "StoreRefused", "StoreUnavailable", "database_url"]

@@ -2,7 +2,8 @@
 
 StoreError
 ├─ StoreRefused       it cannot be used at all, and waiting does not help: the message names it and the way out
-├─ StoreUnavailable   not now: locked, full, unreachable; nothing of this write was kept, try again
+├─ StoreUnavailable   not now: locked, unreachable; nothing of this write was kept, try again
+│  └─ DiskFull        not before there is space
 └─ Stale              somebody else changed the row first: read it again and decide anew
 """
 
@@ -23,6 +24,10 @@ class StoreRefused(StoreError):  # noqa: N818 - named for what the caller sees, 
 
 class StoreUnavailable(StoreError):  # noqa: N818
     """Not now; nothing of the write was kept."""
+
+
+class DiskFull(StoreUnavailable):
+    """Not before there is space; deletion works."""
 
 
 class Stale(StoreError):  # noqa: N818
@@ -69,7 +74,8 @@ def translated(error: Exception, where: str) -> StoreError:
         )
     for word, meaning in _BUSY:
         if word in lower:
-            return StoreUnavailable(f"the database {where} is not available: {meaning} ({said}).")
+            kind = DiskFull if word in ("full", "no space") else StoreUnavailable
+            return kind(f"the database {where} is not available: {meaning} ({said}).")
     return StoreUnavailable(f"the database {where} is not available: {said}.")
 
 

@@ -35,6 +35,11 @@ class Store:
         """The file or the URL without its password."""
         return self._driver.where
 
+    @property
+    def folder(self) -> Path | None:
+        """Of a database that is a file."""
+        return self._driver.path.parent if isinstance(self._driver, SqliteDriver) else None
+
     @classmethod
     async def open(cls, url: str, *, busy_seconds: float = BUSY_SECONDS) -> Store:
         """Makes or upgrades the tables; raises StoreRefused or StoreUnavailable, which name the database."""

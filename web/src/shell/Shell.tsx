@@ -1,6 +1,6 @@
 import { type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Button as AriaButton, Dialog, DialogTrigger, Link, Popover } from "react-aria-components";
-import { useT } from "@/i18n/i18n";
+import { useFormats, useT } from "@/i18n/i18n";
 import { useConnection } from "@/live/jobFeed";
 import { match, to, usePlace } from "@/router/router";
 import { ROUTES } from "@/routes";
@@ -28,6 +28,7 @@ export function Shell() {
       </a>
       <Header path={path} />
       <ConnectionNote />
+      <DiskNote />
       <main id={MAIN} tabIndex={-1} className={styles.main}>
         <ErrorBoundary key={path}>
           <Suspense fallback={<Loading />}>{pageAt(path) ?? <NoSuchPage />}</Suspense>
@@ -162,6 +163,26 @@ function Account() {
 
 /** The word that it is back stays for a moment, so that it can be read. */
 const BACK_MS = 3000;
+
+const DISK_TEXTS = {
+  DiskNearlyFull: "common.diskNearlyFull",
+  LogsNotWritten: "common.diskLogsNotWritten",
+  DiskFull: "common.diskFull",
+} as const;
+
+/** For administrators, as it was when the page was opened. */
+function DiskNote() {
+  const t = useT();
+  const { bytes } = useFormats();
+  const disk = useWho().disk;
+  if (!disk?.alarm) return null;
+  return (
+    <div role="status" className={cx(styles.connection, styles.lost)}>
+      <Icon name="alert" size={14} />
+      {t(DISK_TEXTS[disk.alarm], { free: bytes(disk.free_bytes) })}
+    </div>
+  );
+}
 
 function ConnectionNote() {
   const t = useT();

@@ -26,6 +26,7 @@ from astrago_trainer.engines.kubernetes.objects import ContainerStatus, Pod
 from astrago_trainer.engines.kubernetes.pods import attempt_of, name_of, statuses_of
 from astrago_trainer.engines.kubernetes.resources import PODS
 from astrago_trainer.logs.layout import log_path
+from astrago_trainer.logs.limits import LogLimits
 from astrago_trainer.logs.writer import LogWriter
 
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 10.0
@@ -48,8 +49,15 @@ Container = tuple[str, str]
 class LogCollector:
     """All followed containers of one engine."""
 
-    def __init__(self, client: Client, on_end: Callable[[Path], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        on_end: Callable[[Path], None] = lambda _: None,
+        *,
+        limits: LogLimits = LogLimits(),  # noqa: B008 - a constant
+    ) -> None:
         """`on_end` is told the folder of a job whose logs are at their ends."""
+        self._limits = limits
         self._client = client
         self._on_end = on_end
         self._open: Counter[Path] = Counter()
@@ -73,7 +81,10 @@ class LogCollector:
                 elif _has_begun(status):
                     path = log_path(folder, attempt_of(pod), name_of(pod), status.name)
                     lock = self._locks.setdefault(path, asyncio.Lock())
-                    follower = _Follower(self._client, pod, status.name, path, lock, self._turns)
+                    writer = partial(LogWriter, path, limits=self._limits, tenant=folder.parent)
+                    follower = _Follower(
+                        self._client, pod, status.name, path, lock, self._turns, writer
+                    )
                     self._followers[who] = follower
                     self._open[folder] += 1
                     follower.task.add_done_callback(partial(self._ended, folder, who))
@@ -137,6 +148,7 @@ class _Follower:
         path: Path,
         lock: asyncio.Lock,
         turns: asyncio.Semaphore,
+        writer: Callable[[], LogWriter],
     ) -> None:
         self._client = client
         self._pod = pod
@@ -144,6 +156,7 @@ class _Follower:
         self.path = path
         self._lock = lock
         self._turns = turns
+        self._writer = writer
         self.is_gone = False
         self._news = asyncio.Event()
         self.task = asyncio.create_task(self._run(), name=f"log of {pod.metadata.name}")
@@ -178,7 +191,7 @@ class _Follower:
         """One that has ended waits for its turn, which costs nobody anything."""
         has_ended = _is_final(self._pod, self._status())
         async with self._turns if has_ended else nullcontext():
-            writer = await asyncio.to_thread(LogWriter, self.path)
+            writer = await asyncio.to_thread(self._writer)
             try:
                 return await self._follow(writer, has_ended=has_ended)
             finally:

@@ -75,6 +75,7 @@ from astrago_trainer.engines.kubernetes.stranded import Stranded
 from astrago_trainer.engines.kubernetes.tenants import TenantPolicy
 from astrago_trainer.engines.kubernetes.waiting import UNSCHEDULABLE
 from astrago_trainer.engines.kubernetes.watching import Watched
+from astrago_trainer.logs.limits import LogLimits
 
 SYNC_SECONDS = 20.0
 """For the first lists, and for a watch to show what was written; both take milliseconds on a healthy cluster."""
@@ -101,12 +102,14 @@ class KubernetesEngine:
         namespaces: Sequence[str] | None = None,
         tenants: TenantPolicy | None = None,
         step: Callable[[str], None] = lambda _: None,
+        log_limits: LogLimits = LogLimits(),  # noqa: B008 - a constant
     ) -> None:
         """`namespaces`: all of them unless told; `tenants`: what a tenant's namespace is to hold.
 
         `step` is called between the writes of apply, by name: tests end the process there.
         """
         self._data = data
+        self._log_limits = log_limits
         self._access = access
         self._namespaces = [""] if namespaces is None else list(namespaces)
         self._tenants = tenants or TenantPolicy()
@@ -275,7 +278,7 @@ class KubernetesEngine:
         if self._client is not None:
             return self._client
         self._client = client = Client(self._access or find_access())
-        self._logs = LogCollector(client, self._logs_ended)
+        self._logs = LogCollector(client, self._logs_ended, limits=self._log_limits)
         for namespace in self._namespaces:
             self._watch_jobs(client, namespace)
         self._nodes = Watched(client, NODES, ClusterNode, self._take_node, is_needed=False)

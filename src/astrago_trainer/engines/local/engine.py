@@ -13,8 +13,9 @@ import platform
 import shutil
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -44,6 +45,7 @@ from astrago_trainer.engines.local.folder import (
     read_json,
     write_json,
 )
+from astrago_trainer.engines.local.formats import UnreadableFile, read_plan
 from astrago_trainer.engines.local.inherited import inherited
 from astrago_trainer.engines.local.ledger import Ledger
 from astrago_trainer.engines.local.limits import MOST_PROCESSES, Limits
@@ -52,6 +54,8 @@ from astrago_trainer.engines.local.notices import Watch, remove_notice
 from astrago_trainer.engines.local.plan import Images, make_plan
 from astrago_trainer.engines.local.pool import WarmPool
 from astrago_trainer.engines.local.processes import kill_marked
+from astrago_trainer.engines.local.supervisor import STOP_SIGNAL
+from astrago_trainer.logs.limits import LogLimits
 
 Json = dict[str, Any]
 
@@ -59,6 +63,14 @@ _PACKAGES = str(Path(__file__).parents[3])
 _START = "import sys; sys.path[0] = {!r}; from astrago_trainer.engines.local.supervisor import main; main()"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 """As Kubernetes calls them."""
+UNREADABLE = "UnreadableJobFolder"
+"""The reason of a job whose files are of another release, or broken."""
+MOST_FAILED_STARTS = 8
+"""Starts of a supervisor that ended before it did anything; then the job has failed."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
+"""Seconds before such a start is repeated, twice as long each time."""
+SIGNAL_SECONDS = 1.0
+"""How often a supervisor that is just starting is asked to stop by a signal."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -77,6 +89,7 @@ class LocalEngine:
         node: str = "",
         warm: str | None = None,
         most_processes: int = MOST_PROCESSES,
+        log_limits: LogLimits = LogLimits(),  # noqa: B008 - a constant
     ) -> None:
         """`isolation`: view, plain, or auto for the view where it can be had.
 
@@ -90,12 +103,20 @@ class LocalEngine:
         self._isolation = isolation
         self._node = node or os.uname().nodename
         self._most_processes = most_processes
+        self._log_limits = log_limits
+        self._wakes: dict[str, asyncio.TimerHandle] = {}
         self._oversize = fitting.read_oversize(os.environ)
         self._notices = str(data / "notices")
         self.pool = None if warm is None else WarmPool(data, warm, inherited(os.environ))
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     async def apply(self, handle: Handle, effective: Effective) -> None:
+        try:
+            await self._apply(handle, effective)
+        except UnreadableFile as error:
+            raise EngineRejected(str(error), reason=UNREADABLE) from None
+
+    async def _apply(self, handle: Handle, effective: Effective) -> None:
         folder = self.folder(handle)
         if not os.path.exists(folder.plan):
             plan = self._fitted(make_plan(handle, effective, self.images), effective.job_set)
@@ -117,6 +138,14 @@ class LocalEngine:
         folder = self.folder(handle)
         if not os.path.exists(folder.plan):
             return GONE
+        try:
+            return await self._observe(folder)
+        except UnreadableFile as error:
+            await self._end_supervisor(folder)
+            await asyncio.to_thread(_end_rest, handle.uid)
+            return Observation(Phase.FAILED, UNREADABLE, str(error))
+
+    async def _observe(self, folder: JobFolder) -> Observation:
         status = read_json(folder.status)
         if status is None:
             who = read_json(folder.supervisor)
@@ -130,13 +159,16 @@ class LocalEngine:
 
     async def stop(self, handle: Handle) -> None:
         folder = self.folder(handle)
-        plan = read_json(folder.plan)
-        if plan is None:
+        if not os.path.exists(folder.plan):
             return
-        await self._wish(folder, "stop")
+        try:
+            await self._wish(folder, "stop")
+        except UnreadableFile:
+            await self._end_supervisor(folder)
         await asyncio.to_thread(_end_rest, handle.uid)
         await asyncio.to_thread(_forget, folder)
-        remove_notice(f"{self._notices}/{notice_name(plan)}")
+        name = notice_name(handle.namespace, handle.name, handle.uid)
+        remove_notice(f"{self._notices}/{name}")
 
     async def changes(self) -> AsyncIterator[Handle]:
         watch = Watch(self._notices)
@@ -201,7 +233,9 @@ class LocalEngine:
         amounts = Amounts(holds["cpu"] / 1000, holds["memory"], len(holds["gpus"]))
         for path in (self._data / "jobs").glob(f"*/*-{uid}"):
             folder = JobFolder(str(path))
-            if (plan := read_json(folder.plan)) is not None:
+            with suppress(UnreadableFile):
+                if (plan := read_plan(folder.plan)) is None:
+                    continue
                 status = read_json(folder.status) or {"pods": []}
                 pods = sum(each["phase"] == PodPhase.RUNNING for each in status["pods"])
                 return NodeShare(plan["namespace"], plan["name"], pods, amounts)
@@ -215,8 +249,8 @@ class LocalEngine:
 
     async def _start(self, folder: JobFolder) -> None:
         """Returns when the supervisor has its own process; only that one goes on."""
+        plan = read_plan(folder.plan)
         Path(folder.wish).unlink(missing_ok=True)
-        plan = read_json(folder.plan)
         assert plan is not None
         view = self._isolation in ("auto", "view")
         settings: Json = {
@@ -229,6 +263,7 @@ class LocalEngine:
             "node": self._node,
             "most_processes": self._most_processes,
             "path": _PATH,
+            "log_limits": self._log_limits._asdict(),
             "inherited": inherited(os.environ),
         }
         command = (sys.executable, "-I", "-S", "-c", _START.format(_PACKAGES), folder.path)
@@ -258,7 +293,13 @@ class LocalEngine:
 
     async def _wish(self, folder: JobFolder, wish: str) -> None:
         """Tells the supervisor, and waits for its end."""
-        Path(folder.wish).write_text(wish, encoding="utf-8")
+        call = signal.SIGUSR1
+        try:
+            Path(folder.wish).write_text(wish, encoding="utf-8")
+        except OSError:
+            if wish != "stop":
+                raise
+            call = STOP_SIGNAL  # a job can be removed from a full disk
         who = read_json(folder.supervisor)
         if who is None or not is_alive(who):
             return
@@ -268,10 +309,21 @@ class LocalEngine:
             return
         try:
             if is_alive(who):  # asked again: the handle cannot come to mean another process
-                signal.pidfd_send_signal(process, signal.SIGUSR1)
-                await _readable(process)
+                await _end(process, call)
         finally:
             os.close(process)
+
+    async def _end_supervisor(self, folder: JobFolder) -> None:
+        """Of a job that cannot be told to stop."""
+        with suppress(UnreadableFile, ProcessLookupError):
+            who = read_json(folder.supervisor)
+            if who is not None and is_alive(who):
+                process = os.pidfd_open(who["pid"])
+                try:
+                    if is_alive(who):
+                        await _end(process, signal.SIGKILL)
+                finally:
+                    os.close(process)
 
     async def _recover(self, folder: JobFolder) -> None:
         """A job whose supervisor is gone without a word: what is left of it is ended, and it starts again."""
@@ -282,17 +334,57 @@ class LocalEngine:
                 await self._restart(folder)
 
     async def _restart(self, folder: JobFolder) -> None:
-        status, plan = read_json(folder.status), read_json(folder.plan)
+        status, plan = read_json(folder.status), read_plan(folder.plan)
         if status is None or plan is None or is_terminal(Phase(status["phase"])):
+            return
+        # Starts since a supervisor last wrote how the job stands: it leaves these fields out.
+        starts: int = status.get("starts", 0)
+        left = status.get("next_start", 0.0) - time.time()
+        if (
+            starts and 0 < left <= LONGEST_PAUSE
+        ):  # more, when the clock was set back: then it is due
+            self._say_pause(folder, status)
+            self._wake_later(folder, plan, left)
             return
         await asyncio.to_thread(_end_rest, plan["uid"])
         lost = {"reason": "SupervisorLost", "message": _end_of_supervisor(folder)}
-        if status.get("restarts", 0) < plan["max_restarts"]:
+        if starts > MOST_FAILED_STARTS:
+            text = f"its supervisor ended at once {starts} times: {lost['message']}"
+            failed = {"reason": "SupervisorFailed", "message": text, "phase": Phase.FAILED}
+            write_json(folder.status, {**status, **failed})
+        elif starts or status.get("restarts", 0) < plan["max_restarts"]:
+            pause = min(FIRST_PAUSE * 2**starts, LONGEST_PAUSE)
             again = {"phase": Phase.RESTARTING, "next_attempt": 1, "is_failure": True}
-            write_json(folder.status, {**status, **lost, **again})
+            count = {"starts": starts + 1, "next_start": time.time() + pause}
+            write_json(folder.status, {**status, **lost, **again, **count})
             await self._start(folder)
         else:
             write_json(folder.status, {**status, **lost, "phase": Phase.FAILED})
+
+    def _say_pause(self, folder: JobFolder, status: Json) -> None:
+        """In the job's status, once for each start that failed."""
+        starts = status["starts"]
+        if status.get("said") == starts:
+            return
+        text = (
+            f"its supervisor ended at once {starts} times, and is started again at most "
+            f"{MOST_FAILED_STARTS - starts + 1} times with longer pauses: {_end_of_supervisor(folder)}"
+        )
+        write_json(folder.status, {**status, "message": text, "said": starts})
+
+    def _wake_later(self, folder: JobFolder, plan: Json, seconds: float) -> None:
+        """Makes news of the job when its next start is due."""
+        notice = f"{self._notices}/{notice_name(plan['namespace'], plan['name'], plan['uid'])}"
+
+        def wake() -> None:
+            self._wakes.pop(folder.path, None)
+            if os.path.exists(folder.plan):
+                with suppress(OSError):
+                    os.close(os.open(notice, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+        if folder.path not in self._wakes:
+            loop = asyncio.get_running_loop()
+            self._wakes[folder.path] = loop.call_later(seconds, wake)
 
 
 @contextmanager
@@ -318,7 +410,9 @@ def _end_rest(uid: str) -> None:
 
 def _end_of_supervisor(folder: JobFolder) -> str:
     """What is known of it: a mistake of ours leaves a traceback, a kill leaves nothing."""
-    said = Path(folder.supervisor_log).read_text(encoding="utf-8", errors="replace").strip()
+    said = ""
+    with suppress(FileNotFoundError):
+        said = Path(folder.supervisor_log).read_text(encoding="utf-8", errors="replace").strip()
     if said:
         return f"its supervisor broke: {said.splitlines()[-1]}; see {folder.supervisor_log}"
     return "its supervisor was ended from outside"
@@ -345,6 +439,19 @@ def _environment_of(plan: Json) -> str:
     """The one whose interpreter the job uses most: that of its first container."""
     programs: str = plan["groups"][0]["pod"]["containers"][0]["programs"]
     return programs.split(":")[0]
+
+
+async def _end(process: int, call: signal.Signals) -> None:
+    """Sends a signal and waits for the end. A stop is repeated: a supervisor that just starts does not hear it."""
+    while True:
+        with suppress(ProcessLookupError):
+            signal.pidfd_send_signal(process, call)
+        try:
+            async with asyncio.timeout(SIGNAL_SECONDS if call == STOP_SIGNAL else None):
+                await _readable(process)
+                return
+        except TimeoutError:
+            pass
 
 
 async def _readable(handle: int) -> None:

@@ -6,12 +6,12 @@ Imported by the supervisor: standard library only, and little of it.
 
 from __future__ import annotations
 
-import json
-import os
-from contextlib import suppress
 from typing import Any
 
+from astrago_trainer.engines.local.formats import read_json, write_json
 from astrago_trainer.logs.layout import place_in_job
+
+__all__ = ["JobFolder", "identity", "is_alive", "notice_name", "read_json", "write_json"]
 
 Json = dict[str, Any]
 
@@ -45,7 +45,7 @@ class JobFolder:
 
     @property
     def supervisor(self) -> str:
-        """Which process it is."""
+        """Which process it is: pid, start and boot. Has no version, so that every release knows a running one."""
         return self.path + "/supervisor.json"
 
     @property
@@ -80,34 +80,9 @@ class JobFolder:
         return f"{self.path}/pods/{attempt}/{pod}"
 
 
-def notice_name(plan: Json) -> str:
+def notice_name(namespace: str, name: str, uid: str) -> str:
     """Of a job's news, from which the job can be told; no name of Kubernetes has a `~`."""
-    return f"{plan['namespace']}~{plan['name']}~{plan['uid']}"
-
-
-def write_json(path: str, value: Json) -> None:
-    """Whole or not at all, whatever happens meanwhile."""
-    unfinished = f"{path}.{os.getpid()}.new"
-    try:
-        with open(unfinished, "w", encoding="utf-8") as file:
-            json.dump(value, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(unfinished, path)
-    except OSError:  # no room: nor for what is of no use
-        with suppress(OSError):
-            os.unlink(unfinished)
-        raise
-
-
-def read_json(path: str) -> Json | None:
-    """None when it is not there."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            found: Json = json.load(file)
-            return found
-    except FileNotFoundError:
-        return None
+    return f"{namespace}~{name}~{uid}"
 
 
 def identity(pid: int, table: str = "/proc") -> Json | None:
@@ -128,4 +103,4 @@ def identity(pid: int, table: str = "/proc") -> Json | None:
 
 
 def is_alive(who: Json | None, table: str = "/proc") -> bool:
-    return who is not None and identity(who["pid"], table) == who
+    return who is not None and "pid" in who and identity(who["pid"], table) == who

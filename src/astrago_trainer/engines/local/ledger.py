@@ -37,7 +37,7 @@ class Ledger:
 
     def enter(self, uid: str, who: Json, needs: Json) -> None:
         """Takes a place at the end of the queue; a job that is in it already keeps its place."""
-        self._notice = Notice(self._folder, uid)
+        self._notice = self._notice or Notice(self._folder, uid)
         with self._entries() as entries:
             if all(entry["uid"] != uid for entry in entries):
                 entries.append({"uid": uid, "who": who, "needs": needs, "holds": None})

@@ -32,6 +32,7 @@ from astrago_trainer.engines.local.folder import (
     read_json,
     write_json,
 )
+from astrago_trainer.engines.local.formats import read_plan
 from astrago_trainer.engines.local.installs import CONTAINER as INSTALL_LOG
 from astrago_trainer.engines.local.installs import Install
 from astrago_trainer.engines.local.lasting import lasting_mounts
@@ -55,6 +56,8 @@ from astrago_trainer.engines.local.runs import (
 )
 from astrago_trainer.engines.local.volumes import is_read_only, make_volumes, remove_volumes
 from astrago_trainer.engines.local.warm import Asked
+from astrago_trainer.logs.limits import LogLimits
+from astrago_trainer.logs.share import TenantShare
 
 if TYPE_CHECKING:
     from astrago_trainer.engines.local.sessions import Request, Sessions
@@ -76,6 +79,8 @@ NOT_RETRYABLE = "NotRetryable"
 MOST_ENDED = 10
 """Earlier attempts of which it is told how they ended."""
 INSTALLING = "InstallingEnvironment"
+STOP_SIGNAL = signal.SIGUSR2
+"""Stops the job without a file that says so: a full disk has no space for one."""
 SAVE_SECONDS = 1.0
 """How long to wait before what found no room on the disk is written again."""
 
@@ -86,8 +91,15 @@ class Supervisor:
     def __init__(self, folder: JobFolder, settings: Json) -> None:
         self._folder = folder
         self._settings = settings
-        self._plan: Json = read_json(folder.plan) or {}
-        self._notice = Notice(settings["notices"], notice_name(self._plan))
+        self._plan: Json = read_plan(folder.plan) or {}
+        plan = self._plan
+        self._notice = Notice(
+            settings["notices"], notice_name(plan["namespace"], plan["name"], plan["uid"])
+        )
+        self._log_limits = LogLimits.read(settings.get("log_limits"))
+        self._log_share = TenantShare(
+            f"{settings['data']}/jobs/{plan['namespace']}", self._log_limits.tenant
+        )
         self._reports = Reports(folder, self._notice)
         self._loop = Loop()
         known = self._reports.known
@@ -109,6 +121,7 @@ class Supervisor:
         self._by_pid: dict[int, Container] = {}
         self._after_stop: Callable[[], None] | None = None
         self._is_over = False
+        self._is_stopped = False
         self._shortage = ""
         self._news: Watch | None = None
         self._sessions: Sessions | None = None
@@ -120,12 +133,17 @@ class Supervisor:
     def run(self) -> None:
         wish = self._do_wish
         self._loop.on_signals(
-            {signal.SIGCHLD: self._collect, signal.SIGUSR1: wish, signal.SIGTERM: wish}
+            {
+                signal.SIGCHLD: self._collect,
+                signal.SIGUSR1: wish,
+                signal.SIGTERM: wish,
+                STOP_SIGNAL: self._stop,
+            }
         )
         self._reports.tell("Accepted", f"isolation: {self._settings['isolation_reason']}")
         for note in self._plan["notes"]:
             self._reports.tell("NotApplied", note)
-        if self._plan.get("shortfall"):  # a plan of an earlier release has none
+        if self._plan["shortfall"]:
             self._reports.tell_once("Squeezed", self._plan["shortfall"])
         if self._limits.trouble:
             text = f"limits of CPU, memory and processes are not enforced: {self._limits.trouble}"
@@ -137,8 +155,11 @@ class Supervisor:
             self._loop.wait()
             self._save_later()
         self._limits.remove_all(f"{self._plan['uid']}/")
-        self._ledger.leave(self._plan["uid"])
-        while self._reports.is_behind:  # how it ended is worth waiting for
+        with suppress(OSError):  # a full disk: the ledger leaves out who has died
+            self._ledger.leave(self._plan["uid"])
+        self._log_share.finish()
+        # How it ended is worth waiting for a disk with space, unless the job is about to be removed.
+        while self._reports.is_behind and not self._is_stopped:
             self._save_later()
             self._loop.wait()
         self._notice.withdraw()
@@ -187,8 +208,11 @@ class Supervisor:
         self._set("Pulling", INSTALLING, text)
         group = self._plan["groups"][0]
         log = self._folder.log(self._attempt, pod_name(self._plan, group, 0), INSTALL_LOG)
-        output = Output(log, self._loop, self._reports.tell_once)
+        output = self._output(log)
         self._install = Install(what, output, self._loop, self._show_install)
+
+    def _output(self, log: str) -> Output:
+        return Output(log, self._loop, self._reports.tell_once, self._log_limits, self._log_share)
 
     def _show_install(self, text: str) -> None:
         if self._after_stop is None and not self._is_over:
@@ -209,14 +233,28 @@ class Supervisor:
     # --- room on this machine
 
     def _enter_queue(self) -> None:
-        self._ledger.enter(self._plan["uid"], self._settings["who"], self._plan["needs"])
+        if self._is_over or self._after_stop is not None:
+            return
+        try:
+            self._ledger.enter(self._plan["uid"], self._settings["who"], self._plan["needs"])
+        except OSError as error:
+            self._wait_for_disk(error, self._enter_queue)
+            return
         self._take_turn()
+
+    def _wait_for_disk(self, error: OSError, again: Callable[[], None]) -> None:
+        self._reports.tell_once("DiskFull", f"the job waits: {error.strerror}: {error.filename}")
+        self._loop.later(SAVE_SECONDS, again)
 
     def _take_turn(self) -> None:
         if self._groups or self._is_over or self._after_stop is not None:
             return
         ports = 1 + max((group["count"] for group in self._plan["groups"]), default=0)
-        granted = self._ledger.take(self._plan["uid"], ports=ports)
+        try:
+            granted = self._ledger.take(self._plan["uid"], ports=ports)
+        except OSError as error:
+            self._wait_for_disk(error, self._take_turn)
+            return
         if isinstance(granted, str):
             self._wait_for_room(granted)
             return
@@ -368,7 +406,7 @@ class Supervisor:
     def _start(self, container: Container) -> None:
         what = self._describe(container)
         log = self._folder.log(self._attempt, container.pod.plan["name"], container.plan["name"])
-        output = Output(log, self._loop, self._reports.tell_once)
+        output = self._output(log)
         what.output = output.write
         container.group = self._limits.make(
             container.mark,
@@ -595,7 +633,13 @@ class Supervisor:
             "stop": ("Failed", "Stopped", "stopped on request"),
         }
         if wish in ends:
+            self._is_stopped = wish == "stop"
             self._stop_all(lambda: self._end(*ends[wish]))
+
+    def _stop(self) -> None:
+        """Asked for by a signal, because the disk has no space for the file with the wish."""
+        self._is_stopped = True
+        self._stop_all(lambda: self._end("Failed", "Stopped", "stopped on request"))
 
     def _stop_all(self, then: Callable[[], None]) -> None:
         """Ends all pods, each with its grace; `then` is called when none is left. A later call replaces the earlier."""
@@ -696,7 +740,8 @@ def begin(path: str, settings: Json, on_started: Callable[[], None]) -> None:
     pid = os.fork()
     if pid:
         who = identity(pid)
-        write_json(folder.supervisor, who or {"pid": pid, "start": 0, "boot": ""})
+        known = who or {"pid": pid, "start": 0, "boot": ""}
+        write_json(folder.supervisor, known, has_version=False)
         os.write(told, json.dumps(who).encode())
         on_started()
         os._exit(0)

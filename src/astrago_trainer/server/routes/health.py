@@ -10,6 +10,7 @@ from astrago_trainer import __version__
 from astrago_trainer.server import schemas
 from astrago_trainer.server.answers import json_answer, said
 from astrago_trainer.server.context import Shared
+from astrago_trainer.server.disk import disk_of_server
 from astrago_trainer.server.problems import ApiError
 
 router = APIRouter(tags=["health"])
@@ -37,7 +38,9 @@ async def ready(shared: Shared) -> Response:
     except TimeoutError:
         detail = f"the database needs more than {READY_SECONDS:g} s."
         raise ApiError(503, "unavailable", detail, headers={"retry-after": "5"}) from None
-    return json_answer({"status": "ready", "jobs": len(shared.service.board)})
+    state = await disk_of_server(shared)
+    disk = None if state is None else state.view()
+    return json_answer({"status": "ready", "jobs": len(shared.service.board), "disk": disk})
 
 
 @router.get(
@@ -58,6 +61,7 @@ async def ready(shared: Shared) -> Response:
 )
 async def numbers(shared: Shared) -> Response:
     """Numbers for Prometheus."""
+    disk = await disk_of_server(shared)
     gauges = {
         "astrago_streams": ("Open streams of logs and changes.", shared.streams.total()),
         "astrago_plans_running": (
@@ -66,5 +70,5 @@ async def numbers(shared: Shared) -> Response:
         ),
         "astrago_plans_waiting": ("Requests that wait for that.", shared.plans.slots.waiting),
     }
-    text = shared.counters.text(shared.service.board.counts(), gauges, shared.loop_times)
+    text = shared.counters.text(shared.service.board.counts(), gauges, shared.loop_times, disk)
     return Response(text, media_type="text/plain; version=0.0.4")

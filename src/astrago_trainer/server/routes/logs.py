@@ -12,6 +12,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from astrago_trainer.core.errors import InvalidRequest, Problem
+from astrago_trainer.logs.gap import read_gap
 from astrago_trainer.logs.layout import find_logs
 from astrago_trainer.logs.reader import LogFile
 from astrago_trainer.server import log_answers, log_windows, rules, schemas
@@ -232,13 +233,17 @@ async def _bytes(
     stop: int | None,
     guard: Callable[[AsyncIterator[bytes]], AsyncIterator[bytes]],
 ) -> Response:
-    size = await asyncio.to_thread(lambda: LogFile(place.path).size)
+    log = LogFile(place.path)
+    size = await asyncio.to_thread(lambda: log.size)
     end = max(start, size if stop is None else min(stop, size))
+    length, blocks = await asyncio.to_thread(log.download, start, end)
     headers = {
-        "content-length": str(end - start),
+        "content-length": str(length),
         "x-log-cursor": str(Cursor(place.attempt, place.rank, end)),
     }
-    content = guard(log_answers.bytes_of(place, start, end))
+    if (gap := await asyncio.to_thread(read_gap, place.path)) is not None:
+        headers |= {"x-log-dropped-bytes": str(gap.bytes), "x-log-dropped-lines": str(gap.lines)}
+    content = guard(log_answers.bytes_of(blocks))
     return StreamingResponse(content, media_type=MEDIA_TYPES["text"], headers=headers)
 
 

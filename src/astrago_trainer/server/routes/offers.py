@@ -16,6 +16,7 @@ from astrago_trainer.core.platform import FRAMEWORKS, Framework, Platform
 from astrago_trainer.server import schemas
 from astrago_trainer.server.answers import json_answer, said
 from astrago_trainer.server.context import Caller, Context, Shared
+from astrago_trainer.server.disk import disk_of_server
 from astrago_trainer.server.node_view import node_to_view
 from astrago_trainer.service.errors import NotFound
 from astrago_trainer.service.identity import Identity
@@ -99,6 +100,7 @@ async def whoami(shared: Shared, caller: Caller) -> Response:
     settings, engine = shared.settings, shared.service.engine
     how = "tokens and oidc" if settings.oidc_issuer else settings.auth
     usable = shared.service.access.usable_by(caller)
+    disk = await disk_of_server(shared) if caller.is_administrator else None
     return json_answer(
         {
             "name": caller.name,
@@ -112,6 +114,7 @@ async def whoami(shared: Shared, caller: Caller) -> Response:
             "abilities": sorted(engine.abilities),
             "version": __version__,
             "sign_up": settings.signup,
+            "disk": None if disk is None else disk.view(),
         }
     )
 

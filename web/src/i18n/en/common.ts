@@ -46,6 +46,10 @@ export const common = {
   notFoundTitle: "Page not found",
   notFoundHelp: "Check the address; what it named may be gone.",
   toJobs: "Go to the jobs",
+  diskNearlyFull: "The server's disk is nearly full: {free} free. Delete jobs, or free some space.",
+  diskLogsNotWritten:
+    "The server's disk is nearly full: {free} free, and no logs are written. Delete jobs, or free some space.",
+  diskFull: "The server's disk is full: no job is accepted. Delete jobs, or free some space.",
   notifications: "Notifications",
 
   amountCpu: "{cpu} CPU",

@@ -104,6 +104,7 @@ export const job = {
   linesLive: "{lines}, live",
   linesLost: "{lines}; connection lost, trying again…",
   lineLoading: "…",
+  linesDropped: "{lines} lines ({size}) were dropped here: the log is over its limit",
   lineCut: "… the line is longer; the download has it whole",
   noLines: "No lines",
   noLinesYet: "Lines appear here as soon as the training prints something.",

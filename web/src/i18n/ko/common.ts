@@ -48,6 +48,10 @@ export const common: Texts<"common"> = {
   notFoundTitle: "페이지를 찾을 수 없습니다",
   notFoundHelp: "주소를 확인하십시오. 대상이 이미 없어졌을 수도 있습니다.",
   toJobs: "작업 목록으로",
+  diskNearlyFull: "서버 디스크가 거의 찼습니다(남은 용량 {free}). 작업을 삭제하거나 공간을 확보하십시오.",
+  diskLogsNotWritten:
+    "서버 디스크가 거의 차서(남은 용량 {free}) 로그를 기록하지 않습니다. 작업을 삭제하거나 공간을 확보하십시오.",
+  diskFull: "서버 디스크가 가득 차서 새 작업을 받지 않습니다. 작업을 삭제하거나 공간을 확보하십시오.",
   notifications: "알림",
 
   amountCpu: "{cpu} CPU",

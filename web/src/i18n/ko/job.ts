@@ -104,6 +104,7 @@ export const job: Texts<"job"> = {
   linesLive: "{lines}, 실시간",
   linesLost: "{lines}. 연결이 끊겨 다시 연결하는 중…",
   lineLoading: "…",
+  linesDropped: "로그 크기 한도를 넘어 이 위치의 {lines}줄({size})이 삭제되었습니다",
   lineCut: "… 줄이 더 깁니다. 전체 내용은 다운로드에 있습니다",
   noLines: "로그가 없습니다",
   noLinesYet: "학습 코드의 출력이 여기에 바로 나타납니다.",

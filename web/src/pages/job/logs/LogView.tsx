@@ -229,6 +229,7 @@ interface LineProps {
 
 function Line({ number, line, digits, hasTime, hasRank, isCurrent, mark }: LineProps) {
   const t = useT();
+  const { bytes, number: counted } = useFormats();
   return (
     <div className={cx(styles.row, isCurrent && styles.current)} data-line={number + 1}>
       <a className={styles.number} href={`#L${number + 1}`} style={{ width: `${digits + 1}ch` }}>
@@ -245,7 +246,16 @@ function Line({ number, line, digits, hasTime, hasRank, isCurrent, mark }: LineP
             </span>
           )}
           <span className={styles.text}>
-            <AnsiText text={line.text} mark={mark} />
+            {line.dropped ? (
+              <span className={styles.cut}>
+                {t("job.linesDropped", {
+                  size: bytes(line.dropped.bytes),
+                  lines: counted(line.dropped.lines),
+                })}
+              </span>
+            ) : (
+              <AnsiText text={line.text} mark={mark} />
+            )}
             {line.cut && <span className={styles.cut}>{t("job.lineCut")}</span>}
           </span>
         </>

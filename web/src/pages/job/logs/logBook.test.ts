@@ -5,7 +5,7 @@ import { CHUNK, LogBook } from "./logBook";
 function aLine(rank: number, offset: number, fields: Partial<LogLine> = {}): LogLine {
   return {
     ...{ attempt: 0, rank, offset, next: offset + 10, time: offset, text: `${rank}:${offset}`, ended: true },
-    ...{ cut: false, ...fields },
+    ...{ cut: false, dropped: null, ...fields },
   };
 }
 function aWindow(fields: Partial<LogWindow> = {}): LogWindow {
