@@ -80,7 +80,7 @@ campaign: fuzz-merge ## the long versions of the tests, with seeds that replay a
 	@$(BIN)/python -m tests.service.campaign --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.catalogue.signal_campaign --rounds $(STOPS) $(if $(SEED),--seed $(SEED))
 	@ASTRAGO_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/server/test_schema.py
-	@ASTRAGO_CAMPAIGN=1 $(BIN)/pytest -q tests/e2e/local/test_samples.py
+	@ASTRAGO_CAMPAIGN=1 $(BIN)/pytest -q tests/e2e/local/test_samples.py tests/catalogue/test_samples.py
 	@ASTRAGO_LOCKED_SECONDS=30 $(BIN)/pytest -q tests/server/test_faults.py
 
 TRAINER ?= 2.1

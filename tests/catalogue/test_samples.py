@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.lengths import in_campaign
 
 from catalogue.frameworks import framework_path
 from catalogue.shells import kill_session, read_until, running
@@ -118,7 +119,7 @@ def loss_of_one_process(env) -> float:
 
 
 @pytest.mark.req("M116")
-@pytest.mark.parametrize("strategy", ["NO_SHARD", "HYBRID_SHARD"])
+@pytest.mark.parametrize("strategy", ["HYBRID_SHARD", *in_campaign("NO_SHARD")])
 def test_how_the_work_is_split_changes_nothing_in_the_result(env, strategy, loss_of_one_process):
     split = ("--grad_acc_steps=2", "--batch_size=2", f"--sharding_strategy={strategy}")
     memory = ("--use_checkpointing", "--use_prefetch", "--use_offload", "--pin_memory=false")
