@@ -73,11 +73,14 @@ bench: $(READY) ## the benchmarks, one JSON line each, ours beside the peer in o
 KILLS ?= 200
 ROUNDS ?= 25
 STOPS ?= 10000
+HISTORIES ?= 2000
 # Requests for each route and kind: 400 are more than 20,000 in all.
 EXAMPLES ?= 400
 campaign: fuzz-merge ## the long versions of the tests, with seeds that replay a failure
 	@$(BIN)/python -m tests.checkpoint.campaign --kills $(KILLS) $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.service.campaign --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.service.histories --count $(HISTORIES) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.service.histories --count $(HISTORIES) --database postgresql $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.catalogue.signal_campaign --rounds $(STOPS) $(if $(SEED),--seed $(SEED))
 	@ASTRAGO_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/server/test_schema.py
 	@ASTRAGO_CAMPAIGN=1 $(BIN)/pytest -q tests/e2e/local/test_samples.py tests/catalogue/test_samples.py

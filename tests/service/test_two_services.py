@@ -11,6 +11,7 @@ from astrago_trainer.engines.fake import FakeEngine
 from astrago_trainer.service import following
 from astrago_trainer.service.identity import Identity
 from astrago_trainer.service.leases import BEAT_SECONDS, DEAD_SECONDS
+from astrago_trainer.store import StoreUnavailable
 from astrago_trainer.store.jobs import Change, change_jobs
 from astrago_trainer.store.servers import Server, insert_servers, remove_servers, this_host
 from tests.service.jobs import (
@@ -343,3 +344,31 @@ def test_reads_are_answered_where_the_database_is_not(tmp_path, monkeypatch):
 
     assert is_known
     assert asked < 20, "who comes a moment later is not made to wait again"
+
+
+def test_a_pass_that_failed_is_nobody_elses(tmp_path, monkeypatch):
+    """Who waits for the pass of somebody else makes one of their own when that one fails."""
+
+    async def scenario():
+        async with two(tmp_path, FakeEngine(), None) as (one, other):
+            real, fails = other.store.read, [True, True]
+
+            async def read(work):
+                if fails:
+                    fails.pop()
+                    await asyncio.sleep(0)
+                    raise StoreUnavailable("lost on the way")
+                return await real(work)
+
+            job = (await one.submit(ANN, "team", a_spec(nodes=1))).job
+            monkeypatch.setattr(other.store, "read", read)
+            ends = await asyncio.gather(
+                *(other.catch_up() for _ in range(5)), return_exceptions=True
+            )
+            monkeypatch.undo()
+            return ends, other.board.find("team", job.name)
+
+    ends, found = asyncio.run(scenario())
+
+    assert [type(each) for each in ends].count(StoreUnavailable) == 2
+    assert found is not None

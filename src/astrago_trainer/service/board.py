@@ -24,6 +24,8 @@ MOST_PER_PAGE = 500
 MOST_LOOKED_AT = 5_000
 """Jobs that one page examines for a search; then it ends, short, with the token to go on."""
 
+MOST_GONE = 10_000
+"""Removed jobs that are remembered, for those who have read them a moment before."""
 EVERYWHERE = ""
 """Stands for all namespaces."""
 
@@ -76,6 +78,8 @@ class Board:
         self._records: dict[int, Record] = {}
         self._names: dict[str, dict[str, Record]] = {}
         self._indices: dict[tuple[str, ...], array[int]] = {}
+        self._gone: dict[int, None] = {}
+        """Numbers of jobs that were removed, the newest of them; a number never comes again."""
         self.feed = Feed()
 
     def __len__(self) -> int:
@@ -90,7 +94,9 @@ class Board:
             self._add(Record(job))
 
     def put(self, job: Job) -> Record:
-        """The job as it is now; an older version than the known one changes nothing."""
+        """The job as it is now; an older version than the known one changes nothing, nor does a job that is gone."""
+        if job.number in self._gone:
+            return Record(job)  # read before it was removed
         known = self._records.get(job.number)
         if known is not None and known.job.version >= job.version:
             return known
@@ -108,6 +114,9 @@ class Board:
 
     def remove(self, number: int) -> None:
         """It is gone; removing what is not there is fine."""
+        self._gone[number] = None
+        if len(self._gone) > MOST_GONE:
+            del self._gone[next(iter(self._gone))]
         record = self._records.pop(number, None)
         if record is None:
             return

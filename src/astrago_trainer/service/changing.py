@@ -48,7 +48,9 @@ class Changing:
                 return record
             after = await self.write(wanted)
             if after is not None:
-                return self._board.put(after)
+                return Record(
+                    after
+                )  # what this change made of it, whatever somebody else has made of it since
         raise StoreUnavailable(
             f"{_TRIES} times in a row somebody else changed the job first; try again."
         )

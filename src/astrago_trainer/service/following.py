@@ -34,6 +34,9 @@ class Following:
         self._on_job = on_job
         self._on_access = on_access
         self._passes = 0
+        """How many have begun."""
+        self._done = 0
+        """The last that went well."""
         self._passing = asyncio.Lock()
         self._steady = time.monotonic
         self._again_at = float("-inf")
@@ -53,9 +56,10 @@ class Following:
         """Returns when the board shows all that was written before the call; callers at the same time share a pass."""
         begun = self._passes
         async with self._passing:
-            if self._passes == begun:  # else somebody else has begun one since
+            if self._done <= begun:  # else somebody else has begun one since, and it went well
                 self._passes += 1
                 await self._pass()
+                self._done = self._passes
 
     async def keep_up(self) -> None:
         """The same for somebody who reads: where the database does not answer, what is known has to do."""

@@ -472,8 +472,13 @@ class Service:
         """To its end, even if the caller is cancelled: what is written must also be shown."""
         task = asyncio.create_task(verb)
         self._verbs.add(task)
-        task.add_done_callback(self._verbs.discard)
+        task.add_done_callback(self._end_verb)
         return await asyncio.shield(task)
+
+    def _end_verb(self, task: asyncio.Task[Any]) -> None:
+        self._verbs.discard(task)
+        if not task.cancelled():
+            task.exception()  # taken, so that a refusal is no error in the log when its caller has gone
 
     def _look(self, number: int) -> None:
         if self._is_tending:

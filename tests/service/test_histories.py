@@ -1,0 +1,71 @@
+"""What clients of several servers are told is what one job would have told them, whatever fails on the way."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.service.histories import check_histories
+from tests.service.linear import Operation, State, is_linearizable
+
+JOB = State("a", False, False)
+SUSPENDED = JOB._replace(is_suspended=True)
+CREATED = Operation("create", 0, 1, JOB)
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_every_history_has_an_order(tmp_path, database, request):
+    url = None if database == "sqlite" else request.getfixturevalue("postgres")
+    found = asyncio.run(check_histories(tmp_path, url, 15, seed=1))
+
+    assert found["wrong"] == []
+    assert found["unanswered"] > 0, "something failed on the way"
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [CREATED, Operation("suspend", 2, 3, SUSPENDED), Operation("resume", 4, 5, JOB)],
+        # At once: either may come first.
+        [CREATED, Operation("suspend", 2, 5, SUSPENDED), Operation("resume", 3, 4, JOB)],
+        [CREATED, Operation("suspend", 2, 5, SUSPENDED), Operation("get", 3, 4, JOB)],
+        # Without an answer it may have been done, later, or never.
+        [CREATED, Operation("suspend", 2, None), Operation("get", 3, 4, SUSPENDED)],
+        [CREATED, Operation("suspend", 2, None), Operation("get", 3, 4, JOB)],
+        [
+            CREATED,
+            Operation("delete", 2, 3, JOB._replace(is_deleting=True)),
+            Operation("get", 4, 5, "missing"),
+        ],
+    ],
+)
+def test_what_one_job_could_have_told_is_right(history):
+    assert is_linearizable(history)
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        # As it was: made at one server, and unknown at the other.
+        [CREATED, Operation("delete", 2, 3, "missing")],
+        # Suspended here, resumed there, and suspended still.
+        [
+            CREATED,
+            Operation("suspend", 2, 3, SUSPENDED),
+            Operation("resume", 4, 5, JOB),
+            Operation("get", 6, 7, SUSPENDED),
+        ],
+        [CREATED, Operation("create", 2, 3, State("b", False, False))],
+        [CREATED, Operation("get", 2, 3, State("b", False, False))],
+        [CREATED, Operation("suspend", 2, 3, JOB)],
+        [
+            CREATED,
+            Operation("delete", 2, 3, JOB._replace(is_deleting=True)),
+            Operation("get", 4, 5, "missing"),
+            Operation("get", 6, 7, JOB._replace(is_deleting=True)),
+        ],
+    ],
+)
+def test_what_no_job_could_have_told_is_wrong(history):
+    assert not is_linearizable(history)
