@@ -17,6 +17,7 @@ import random
 import secrets
 import sys
 import tempfile
+from collections import Counter
 from contextlib import AsyncExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,8 @@ KINDS = ("create", "suspend", "resume", "suspend", "resume", "delete", "get", "g
 SERVERS = CLIENTS = 3
 REQUESTS = 5
 LONGEST_DELAY = 0.005
+AT_ONCE = 100
+"""Histories of one set of servers; then they are closed, and others open the database."""
 
 
 class Faults:
@@ -114,9 +117,9 @@ def _state(job: Job) -> State:
 
 
 async def check_histories(
-    data: Path, database: str | None, count: int, seed: int, *, share: float = 0.05
+    data: Path, database: str | None, count: int, seed: int, *, first: int = 0, share: float = 0.05
 ) -> dict[str, Any]:
-    """Records and judges so many; `wrong` has the operations of the first that is wrong."""
+    """Records and judges so many, of jobs with the numbers from `first`; `wrong` has the first that is wrong."""
     engine, chance = FakeEngine(), random.Random(seed)
     wrong: list[Any] = []
     requests = unanswered = 0
@@ -127,7 +130,7 @@ async def check_histories(
         ]
         for each in services:
             Faults(each, random.Random(chance.random()), share=share)
-        for number in range(count):
+        for number in range(first, first + count):
             history = History(services, f"job{number}", chance.randrange(1 << 30))
             operations = await history.record()
             requests += len(operations)
@@ -156,9 +159,16 @@ def main() -> int:
         tempfile.TemporaryDirectory() as folder,
         running_postgres() if options.database == "postgresql" else nullcontext() as url,
     ):
-        found = asyncio.run(check_histories(Path(folder), url, options.count, options.seed))
-    print(json.dumps({"database": options.database, **found}))
-    return 1 if found["wrong"] else 0
+        totals, wrong = Counter[str](), []
+        for first in range(0, options.count, AT_ONCE):
+            count, seed = min(AT_ONCE, options.count - first), options.seed + first
+            found = asyncio.run(check_histories(Path(folder), url, count, seed, first=first))
+            wrong += [{"seed": seed, "history": found["wrong"]}] if found["wrong"] else []
+            totals.update({name: found[name] for name in ("histories", "requests", "unanswered")})
+    print(
+        json.dumps({"database": options.database, "seed": options.seed, **totals, "wrong": wrong})
+    )
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

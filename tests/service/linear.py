@@ -68,13 +68,12 @@ def _possible(history: list[Operation], done: int) -> Iterator[int]:
 
 def _unexplained(history: list[Operation]) -> list[str]:
     """Jobs that were seen, and made by a request without an answer."""
-    made = {each.answer.uid for each in history if _is_made(each)}
-    seen = {each.answer.uid for each in history if isinstance(each.answer, State)}
+    made: set[str] = set()
+    seen: set[str] = set()
+    for each in history:
+        if isinstance(each.answer, State):
+            (made if each.kind == "create" else seen).add(each.answer.uid)
     return sorted(seen - made) or ["never seen"]
-
-
-def _is_made(operation: Operation) -> bool:
-    return operation.kind == "create" and isinstance(operation.answer, State)
 
 
 def _steps(operation: Operation, state: State | None, uids: list[str]) -> list[State | None]:

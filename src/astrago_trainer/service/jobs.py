@@ -286,9 +286,9 @@ class Jobs:
             if len(self._codes) >= _MOST_CODES:
                 self._codes.clear()
             self._codes[job.namespace, plan.code_name] = plan.code_digest
-        record = self._board.put(job)
+        self._board.put(job)
         self._look(job.number)
-        return record
+        return Record(job)  # as it was accepted, whatever others have made of it since
 
     async def _set_suspended(
         self, actor: Identity, namespace: str, name: str, *, wish: bool
