@@ -9,11 +9,12 @@ import os
 import re
 import signal
 import subprocess
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from tests.disks import a_small_disk
 from tests.engines.jobs import PATIENCE, a_handle, effective, log, until, until_over
 
 from astrago_trainer.core.lifecycle import Phase
@@ -37,18 +38,6 @@ RESTARTS = {"failurePolicy": {"maxRestarts": 5}}
 @pytest.fixture(params=["view", "plain"])
 def isolation(request):
     return request.param
-
-
-@contextmanager
-def a_small_disk(folder: Path, size: str):
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "astrago", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode != 0:
-        pytest.skip("no file system can be mounted here: root is needed")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def fill(path: Path) -> None:

@@ -16,8 +16,9 @@ from astrago_trainer.server.disk import DiskAlarm, disk_state
 from astrago_trainer.server.settings import BadSettings, log_limits_here, read_settings
 from astrago_trainer.store import reserve as reserves
 from astrago_trainer.store.reserve import Reserve
+from tests.disks import a_small_disk
 from tests.server.serving import JOBS, PATIENCE, a_process, a_request, a_site
-from tests.server.test_faults import a_small_disk, fill, names_of, submit
+from tests.server.test_faults import fill, names_of, submit
 
 MIB = 1 << 20
 FLOOD = "import sys\nwhile True:\n    sys.stdout.write('some words\\n' * 1000)\n"

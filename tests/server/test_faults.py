@@ -12,13 +12,13 @@ import resource
 import selectors
 import socket
 import sqlite3
-import subprocess
 import time
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, suppress
 
 import httpx
 import pytest
 
+from tests.disks import a_small_disk
 from tests.server.serving import (
     JOBS,
     PATIENCE,
@@ -33,18 +33,6 @@ from tests.service.jobs import SetClock
 
 LOCKED_SECONDS = float(os.environ.get("ASTRAGO_LOCKED_SECONDS", "6"))
 """Longer than a write waits for the lock (5 s)."""
-
-
-@contextmanager
-def a_small_disk(folder, size: str):
-    folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "astrago", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode != 0:
-        pytest.skip("no file system can be mounted here: root is needed")
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def fill(path) -> None:

@@ -217,7 +217,7 @@ def test_no_two_claims_name_one_user():
 
 
 def test_an_account_belongs_to_who_verified_its_owner(tmp_path, issuer):
-    """Sign-up is anonymous: whoever takes a name there is not the person whom the issuer calls so."""
+    """Sign-up is anonymous: a name that is taken there says nothing about the person of that name at the issuer."""
 
     async def story():
         settings = {

@@ -92,9 +92,11 @@ class History:
                 async with asyncio.timeout(patience):
                     answer = await self._ask(service, kind)
             except (StoreUnavailable, TimeoutError):
-                self.operations.append(asked)  # nobody knows what became of it
+                self.operations.append(asked)  # its outcome is unknown
             else:
-                self.operations.append(replace(asked, told=next(self._moments), answer=answer))
+                self.operations.append(
+                    replace(asked, answered_at=next(self._moments), answer=answer)
+                )
 
     async def _ask(self, service: Service, kind: str) -> str | State:
         try:
@@ -134,7 +136,7 @@ async def check_histories(
             history = History(services, f"job{number}", chance.randrange(1 << 30))
             operations = await history.record()
             requests += len(operations)
-            unanswered += sum(each.told is None for each in operations)
+            unanswered += sum(each.answered_at is None for each in operations)
             if not is_linearizable(operations) and not wrong:
                 wrong = [str(each) for each in operations]
     return {

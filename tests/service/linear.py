@@ -1,8 +1,8 @@
 """Whether the answers of several servers could have come from one job that changes in one step after the other.
 
-A history is what clients asked for and were told, with the moments of both. It is right if every request can be given a
-moment between its question and its answer at which the model gives that answer (Wing and Gong, 1993). A request without
-an answer may have been carried out at any later moment, or never.
+A history has the requests of clients and their answers, with the moments of both. It is right if every request can be
+given a moment between its question and its answer at which the model gives that answer (Wing and Gong, 1993). A request
+without an answer may have been carried out at any later moment, or never.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Operation:
     kind: str
     """create, suspend, resume, delete, get"""
     asked: int
-    told: int | None
+    answered_at: int | None
     """Numbers of moments; None where no answer came."""
     answer: str | State | None = None
     """The job, or `missing`, `taken`, `refused`."""
@@ -36,7 +36,7 @@ class Operation:
 def is_linearizable(history: list[Operation]) -> bool:
     """Looks for an order of the requests that explains all answers."""
     uids = _unexplained(history)
-    answered = sum(1 << place for place, each in enumerate(history) if each.told is not None)
+    answered = sum(1 << place for place, each in enumerate(history) if each.answered_at is not None)
     seen: set[tuple[int, State | None]] = set()
     open_ends: list[tuple[int, State | None]] = [(0, None)]
     while open_ends:
@@ -58,11 +58,12 @@ def is_linearizable(history: list[Operation]) -> bool:
 def _possible(history: list[Operation], done: int) -> Iterator[int]:
     """Requests that may come next: none is left that was answered before they were asked."""
     left = [place for place in range(len(history)) if not done >> place & 1]
-    first_told = min(
-        (told for place in left if (told := history[place].told) is not None), default=None
+    first_answer = min(
+        (answered_at for place in left if (answered_at := history[place].answered_at) is not None),
+        default=None,
     )
     for place in left:
-        if first_told is None or history[place].asked <= first_told:
+        if first_answer is None or history[place].asked <= first_answer:
             yield place
 
 
@@ -81,7 +82,7 @@ def _steps(operation: Operation, state: State | None, uids: list[str]) -> list[S
     return [
         after
         for answer, after in _outcomes(operation, state, uids)
-        if operation.told is None or answer == operation.answer
+        if operation.answered_at is None or answer == operation.answer
     ]
 
 

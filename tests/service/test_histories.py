@@ -1,4 +1,4 @@
-"""What clients of several servers are told is what one job would have told them, whatever fails on the way."""
+"""Answers of several servers are those that a single job would give, whatever fails on the way."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_every_history_has_an_order(tmp_path, database, request):
         ],
     ],
 )
-def test_what_one_job_could_have_told_is_right(history):
+def test_answers_that_one_job_could_give_are_right(history):
     assert is_linearizable(history)
 
 
@@ -67,5 +67,5 @@ def test_what_one_job_could_have_told_is_right(history):
         ],
     ],
 )
-def test_what_no_job_could_have_told_is_wrong(history):
+def test_answers_that_no_job_could_give_are_wrong(history):
     assert not is_linearizable(history)

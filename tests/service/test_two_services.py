@@ -343,7 +343,7 @@ def test_reads_are_answered_where_the_database_is_not(tmp_path, monkeypatch):
     asked, is_known = asyncio.run(scenario())
 
     assert is_known
-    assert asked < 20, "who comes a moment later is not made to wait again"
+    assert asked < 20, "later reads do not wait again"
 
 
 def test_a_pass_that_failed_is_nobody_elses(tmp_path, monkeypatch):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"astrago-loggap1\n"
 LINE_BYTES = 128
-"""Of the line about the dropped part, its newline included: it is written anew when the part grows."""
+"""Of the line about the dropped part, its newline included: it is rewritten when the part grows."""
 _RECORD = struct.Struct("<16sqqqqI")
 _BLOCK = 1 << 20
 _SEEK_NEWLINE = 1 << 16

@@ -177,7 +177,7 @@ async def _answer(request: Request, error: Exception) -> Response:
 
 
 async def _answer_nobody(request: Request, error: Exception) -> Response:
-    """The client went away while its body was read: that is no mistake of the server, and nobody reads an answer."""
+    """The client went away while its body was read: this is no error of the server, and no answer is read."""
     return Response(status_code=CLIENT_GONE)
 
 

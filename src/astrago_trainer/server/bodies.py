@@ -55,7 +55,7 @@ def decode(data: bytes) -> Any:
 
 
 async def read_model(request: Request, model: type[M], *, may_be_empty: bool = False) -> M:
-    """A small body. It is read on the event loop, also for callers that nobody knows yet."""
+    """A small body. It is read on the event loop, also for unauthenticated callers."""
     data = await read_bytes(request, may_be_empty=may_be_empty)
     if len(data) > MAX_SMALL_BYTES:
         message = f"this body may have at most {MAX_SMALL_BYTES:,} bytes; found {len(data):,}."

@@ -75,7 +75,7 @@ class Counters:
 
 
 def loop_lines(loop: LoopTimes) -> Iterator[str]:
-    """How long the event loop was held: in that time nobody is answered."""
+    """How long the event loop was held: no request is answered in that time."""
     name = "astrago_event_loop_held_seconds"
     yield f"# HELP {name} How late the event loop was, measured {1 / INTERVAL:.0f} times a second."
     yield f"# TYPE {name} histogram"

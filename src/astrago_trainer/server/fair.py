@@ -22,7 +22,7 @@ class Shares:
     running: int
     """Of all callers together."""
     running_each: int
-    """Of one caller: fewer than of all, so that nobody has all of them."""
+    """Of one caller: fewer than of all, so that one caller never has all of them."""
     waiting_each: int
     """Of one caller; more are refused at once."""
     waiting_bytes_each: int

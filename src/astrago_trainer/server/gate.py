@@ -119,7 +119,7 @@ class Tokens:
         subject = await self._issuer.subject_of(token)
         if subject is None:
             return None
-        # Somebody whom the issuer knows and nobody has let in yet may sign up, and nothing else.
+        # A person of the issuer who is no user here yet may sign up, and nothing else.
         url = self._issuer.url
         return await self._access.of_issuer(
             url, subject, user_name(subject), hashed_name(subject, url)

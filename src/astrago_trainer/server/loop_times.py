@@ -1,4 +1,4 @@
-"""How long the event loop is held: while one function runs on it, nobody else is answered.
+"""How long the event loop is held: while one function runs on it, no other request is answered.
 
 A timer is due ten times a second; what it comes too late was held by something else. Shorter holds between two of its
 times are not seen, a longer one is seen up to one interval shorter than it was.
@@ -44,7 +44,7 @@ class LoopTimes:
         self.longest = max(self.longest, seconds)
         if seconds > LONG_SECONDS:
             _log.warning(
-                "the event loop was held for %.1f s; nobody was answered meanwhile", seconds
+                "the event loop was held for %.1f s; no request was answered meanwhile", seconds
             )
 
     def _set(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -280,7 +280,7 @@ class Access:
         return IssuedToken(id_, secret, expires_at)
 
     def _kept_from_issuers(self, actor: Identity, user: str) -> tuple[rows.User, ...]:
-        """Who is given a first token by somebody else comes with it from then on, and nobody of an issuer does."""
+        """A user who is given a first token signs in with tokens from then on, and not through an issuer."""
         row = self._users[user]
         is_first = row.issuer == rows.ANY_ISSUER and not self.tokens(user) and actor.name != user
         return (row._replace(issuer=""),) if is_first else ()
@@ -305,7 +305,7 @@ class Access:
         await self._write(rows.AccessChange(audit, replace=(row,)), f"the user {user!r} is gone")
 
     async def delete_user(self, actor: Identity, user: str) -> None:
-        """With roles and tokens; jobs and namespaces stay, so that nobody new gets them with the name."""
+        """With roles and tokens; jobs and namespaces stay, so that a new user of the same name does not get them."""
         self._user(user)
         self._check_not_last(user)
         change = rows.AccessChange(

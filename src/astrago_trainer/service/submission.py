@@ -41,7 +41,7 @@ class Runner(Protocol):
 
 
 async def run_here(work: Callable[[], T], /) -> T:
-    """For a process with one user: nobody else waits for it."""
+    """For a process with one user."""
     return work()
 
 

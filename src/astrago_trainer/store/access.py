@@ -12,7 +12,7 @@ from astrago_trainer.store.tables import clock, members, tenants, tokens, users
 from astrago_trainer.store.transaction import Transaction, insert_into
 
 ANY_ISSUER = "*"
-"""Of a user whom an administrator made and nobody has a token of: the first person whom an issuer calls so."""
+"""A user without a token whom an administrator made: the first person of that name at an issuer gets the account."""
 
 
 class Tenant(NamedTuple):
@@ -29,7 +29,7 @@ class User(NamedTuple):
     backend: str = ""
     """Names and patterns of namespaces, with commas between; empty for one that acts for itself alone."""
     issuer: str = ""
-    """Who verifies this user: nobody but us, the URL of an issuer, or ANY_ISSUER."""
+    """Who verifies this user: empty for our tokens, the URL of an issuer, or ANY_ISSUER."""
     subject: str = ""
     """The value of the issuer's claim."""
     is_disabled: bool = False

@@ -45,7 +45,8 @@ class Store:
         """Makes or upgrades the tables; raises StoreRefused or StoreUnavailable, which name the database."""
         try:
             driver = make_driver(url, busy_seconds=busy_seconds)
-            maker = make_driver(url, busy_seconds=busy_seconds, is_patient=True)
+            is_sqlite = isinstance(driver, SqliteDriver)
+            maker = driver if is_sqlite else make_driver(url, is_patient=True)
         except Exception as error:
             raise StoreRefused(f"the database cannot be used: {error}.") from error
         try:
@@ -58,7 +59,8 @@ class Store:
             await driver.close()
             raise _refusal(error, driver.where) from error
         finally:
-            await maker.close()
+            if maker is not driver:
+                await maker.close()
         return cls(driver)
 
     async def close(self) -> None:

@@ -314,7 +314,7 @@ class LocalEngine:
             os.close(process)
 
     async def _end_supervisor(self, folder: JobFolder) -> None:
-        """Of a job that cannot be told to stop."""
+        """End the supervisor of a job whose folder cannot be used."""
         with suppress(UnreadableFile, ProcessLookupError):
             who = read_json(folder.supervisor)
             if who is not None and is_alive(who):

@@ -29,7 +29,9 @@ from astrago_trainer.server.metric_view import (
 )
 from astrago_trainer.service.board import Record
 from astrago_trainer.service.errors import NotFound
+from astrago_trainer.service.identity import Identity
 from astrago_trainer.service.jobs import cloned
+from astrago_trainer.service.submission import Runner
 from astrago_trainer.store.jobs import Original
 
 router = APIRouter(tags=["jobs"])
@@ -64,14 +66,23 @@ async def submit(
     spec = await shared.plan(caller, partial(bodies.read_job, data, caller, namespace), len(data))
     await admit(shared, acting(caller, request), namespace)
     original = None if cloned_from is None else await _original(shared, namespace, cloned_from)
-    record = await shared.service.submit(
-        acting(caller, request),
-        namespace,
-        spec,
-        idempotency_key,
-        original,
-        partial(shared.plan, caller, size=len(data)),
+    plan = partial(shared.plan, caller, size=len(data))
+    return await _submit(
+        shared, acting(caller, request), namespace, spec, idempotency_key, original, plan
     )
+
+
+async def _submit(
+    shared: Context,
+    actor: Identity,
+    namespace: str,
+    spec: JobSpec,
+    key: str | None,
+    original: Original | None,
+    plan: Runner,
+) -> Response:
+    """Store the job and answer with it; `plan` runs the planning in the share of the caller."""
+    record = await shared.service.submit(actor, namespace, spec, key, original, plan)
     return job_answer(record, 201, location=True)
 
 
@@ -234,15 +245,10 @@ async def clone(
         return bodies.job_spec({**base, **changes}, caller, namespace)
 
     spec = await shared.plan(caller, changed, len(data))
-    record = await shared.service.submit(
-        acting(caller, request),
-        namespace,
-        spec,
-        idempotency_key,
-        original,
-        partial(shared.plan, caller, size=len(data)),
+    plan = partial(shared.plan, caller, size=len(data))
+    return await _submit(
+        shared, acting(caller, request), namespace, spec, idempotency_key, original, plan
     )
-    return job_answer(record, 201, location=True)
 
 
 @router.get(rules.JOB, responses={200: said(schemas.Job)}, operation_id="getJob")
