@@ -32,7 +32,7 @@ export function UsersSection() {
   };
   const columns: Column<User>[] = [
     { id: "name", header: t("admin.user"), cell: (each) => each.name },
-    { id: "state", header: t("admin.state"), cell: (each) => <State user={each} /> },
+    { id: "state", header: t("admin.state"), isWide: true, cell: (each) => <State user={each} /> },
     { id: "roles", header: t("admin.roles"), cell: (each) => <Roles user={each} /> },
     {
       id: "tokens",
@@ -48,14 +48,15 @@ export function UsersSection() {
       id: "changes",
       header: "",
       isNumber: true,
-      cell: (each) =>
-        CHANGES.filter((change) => (each.is_disabled ? change !== "disable" : change !== "enable")).map(
-          (change) => (
+      cell: (each) => (
+        <div className={styles.changes}>
+          {CHANGES.filter((change) => change !== (each.is_disabled ? "disable" : "enable")).map((change) => (
             <Button key={change} isSmall onPress={() => ask(each, change)}>
               {t(`admin.${change}`)}
             </Button>
-          ),
-        ),
+          ))}
+        </div>
+      ),
     },
   ];
   return (
