@@ -93,11 +93,14 @@ def wait_for(door: Door, name: str, reached: Callable[[Json], bool]) -> Json | N
 
 
 def detach(door: Door, job: Json, screen: Screen) -> int:
-    """Says that the job goes on, and how to come back."""
+    """Says that the job continues, and how to come back.
+
+    Without its phase: the last one seen may be older than the lines on the screen.
+    """
     name = clean(job["name"])
     screen.say(
         "",
-        f"{name} goes on without you ({job['phase']}).",
+        f"{name} continues without you.",
         *words.next_commands(
             [
                 (f"astrago logs -f {name}{door.flags}", "come back"),

@@ -40,6 +40,8 @@ export function useJob(namespace: string, name: string): LiveJob {
   const wanted = useRef(0);
   /** The uid of the one that was removed: what was read just before that may come after the news. */
   const gone = useRef("");
+  /** The newest progress of the stream: an answer that was requested before it is older. */
+  const streamed = useRef<Progress>(undefined);
 
   const change = useCallback(
     (fields: Partial<State>) =>
@@ -57,13 +59,14 @@ export function useJob(namespace: string, name: string): LiveJob {
     try {
       for (let seen = -1; seen !== wanted.current; ) {
         seen = wanted.current;
+        streamed.current = undefined;
         const job = await api.get(JOB, options);
         const [explanation, events, metrics] = await Promise.all([
           api.get(`${JOB}/explain`, options),
           allEvents(namespace, name, latest.current.events, controller.signal),
           api.get(`${JOB}/metrics`, { ...options, query: { points: 1 } }), // progress alone is wanted
         ]);
-        const progress = metrics.progress ?? undefined;
+        const progress = progressOf(job, streamed.current) ?? metrics.progress ?? undefined;
         const isSame = latest.current.job?.uid === job.uid;
         change({
           ...{ job, explanation, isGone: job.uid === gone.current },
@@ -104,8 +107,9 @@ export function useJob(namespace: string, name: string): LiveJob {
       } else if (each.kind === "removed" && each.name === name) {
         gone.current = each.uid;
         if (each.uid === latest.current.job?.uid) change({ isGone: true });
-      } else if (each.kind === "progress" && each.progress.uid === latest.current.job?.uid) {
-        change({ progress: each.progress });
+      } else if (each.kind === "progress" && each.progress.name === name) {
+        streamed.current = each.progress; // the job itself may not be known yet
+        if (progressOf(latest.current.job, each.progress)) change({ progress: each.progress });
       }
     }
   });
@@ -119,6 +123,11 @@ export function useJob(namespace: string, name: string): LiveJob {
     isGone: current.isGone,
     reload: () => void read(),
   };
+}
+
+/** The progress, unless it belongs to another job of the same name. */
+function progressOf(job: Job | undefined, progress: Progress | undefined): Progress | undefined {
+  return progress && progress.uid === job?.uid ? progress : undefined;
 }
 
 /** Those that are known, and those that came after. */
