@@ -18,7 +18,7 @@ from tests.disks import a_small_disk
 from tests.engines.jobs import PATIENCE, a_handle, effective, log, until, until_over
 
 from astrago_trainer.core.lifecycle import Phase
-from astrago_trainer.engines.base import EngineRejected
+from astrago_trainer.engines.base import EngineRejected, EngineUnavailable
 from astrago_trainer.engines.local import engine as engine_module
 from astrago_trainer.engines.local.engine import MOST_FAILED_STARTS, UNREADABLE, LocalEngine
 from astrago_trainer.engines.local.folder import JobFolder, is_alive, read_json
@@ -411,23 +411,19 @@ def test_the_next_start_of_a_supervisor_is_news_when_it_is_due(tmp_path, monkeyp
     assert (seen.phase, seen.attempt) == (Phase.COMPLETE, 1)
 
 
-def test_a_job_that_cannot_enter_the_queue_waits_until_it_can(tmp_path):
-    """The supervisor tries again by itself; nothing of the job is lost or started again."""
+def test_a_job_whose_share_cannot_be_noted_is_applied_again_later(tmp_path):
+    """Nothing of the job is lost or started twice."""
     engine = LocalEngine(tmp_path, isolation="plain")
     ledger = tmp_path / "ledger.json"
     ledger.mkdir()  # cannot be replaced by a file
 
-    def is_waiting(folder: JobFolder) -> bool:
-        journal = Path(folder.journal)
-        return journal.exists() and '"DiskFull"' in journal.read_text()
-
     async def scenario():
         handle = a_handle()
-        await engine.apply(handle, effective("echo ran"))
-        folder = engine.folder(handle)
-        await until(engine, handle, lambda _: is_waiting(folder))
+        with pytest.raises(EngineUnavailable, match=r"ledger\.json"):
+            await engine.apply(handle, effective("echo ran"))
         ledger.rmdir()
-        return await until_over(engine, handle), folder.path
+        await engine.apply(handle, effective("echo ran"))
+        return await until_over(engine, handle), engine.folder(handle).path
 
     seen, folder = asyncio.run(scenario())
     assert (seen.phase, seen.restarts) == (Phase.COMPLETE, 0)

@@ -1,7 +1,8 @@
-"""The order of jobs on one machine: whoever can go on is told of it."""
+"""Shares of one machine: never given twice, free again when their holder ends."""
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -14,65 +15,61 @@ from astrago_trainer.engines.local.folder import identity
 from astrago_trainer.engines.local.ledger import Ledger
 from astrago_trainer.engines.local.notices import Watch
 
-MACHINE = {"cpu": 2000, "memory": 2**30, "gpus": []}
-ONE_CPU = {"cpu": 1000, "memory": 0, "gpus": 0}
-TWO_CPUS = {**ONE_CPU, "cpu": 2000}
-BEHIND = "another job has waited for longer; jobs start in their order"
+MACHINE = {"cpu": 2000, "memory": 2**30, "gpus": [0, 1]}
 SECONDS = 10.0
 """In which news have surely come; only a failing test takes them."""
+DEAD = {"pid": 1, "start": 0, "boot": "another"}
+
+
+def a_plan(cpu: int = 1000, gpus: int = 0, namespace: str = "team") -> dict:
+    needs = {"cpu": cpu, "memory": 0, "gpus": gpus}
+    return {"namespace": namespace, "needs": needs, "groups": [{"count": 2}]}
 
 
 @pytest.fixture
-def ledger_of(tmp_path):
-    """A job in the queue of one machine, as its supervisor would enter it; all are alive as long as this process is."""
+def ledger(tmp_path):
+    return Ledger(str(tmp_path), MACHINE)
 
-    def enter(uid: str, needs: dict = ONE_CPU) -> Ledger:
-        ledger = Ledger(str(tmp_path), MACHINE)
-        ledger.enter(uid, identity(os.getpid()), needs)
-        return ledger
 
-    return enter
+@pytest.fixture
+def me():
+    return identity(os.getpid())
 
 
 def has_news(watch: Watch) -> bool:
     return bool(select.select([watch.fileno()], [], [], SECONDS)[0]) and bool(watch.read())
 
 
-def test_a_job_behind_one_that_was_about_to_start_hears_of_its_start(ledger_of):
-    """Supervisors enter and look without a lock between the two, so the second may look before the first."""
-    first, second = ledger_of("first"), ledger_of("second")
-    assert second.take("second", ports=1) == BEHIND
-    watch = second.watch()
-    assert second.take("second", ports=1) == BEHIND
-
-    assert first.take("first", ports=1)["cpu"] == 1000
-
-    assert has_news(watch)
-    assert second.take("second", ports=1)["cpu"] == 1000
+def test_shares_are_given_while_they_fit_and_then_what_is_missing_is_said(ledger, me):
+    first = ledger.take("first", me, a_plan(1500, gpus=1))
+    assert (first["cpu"], first["gpus"], len(first["ports"])) == (1500, [0], 3)
+    assert ledger.take("second", me, a_plan(1000)) == "1 CPU needed, 0.5 of 2 free"
+    assert ledger.take("third", me, a_plan(500, gpus=1))["gpus"] == [1]
+    assert ledger.shortage(a_plan(0, gpus=1)["needs"]) == "1 GPU needed, 0 of 2 free"
 
 
-def test_all_for_whom_there_is_room_start_when_a_large_job_leaves(ledger_of):
-    """Whichever of them looks first."""
-    large = ledger_of("large", TWO_CPUS)
-    large.take("large", ports=1)
-    first, second = ledger_of("first"), ledger_of("second")
-    watch = second.watch()
-    large.leave("large")
-    assert has_news(watch)
-    assert second.take("second", ports=1) == BEHIND
-
-    first.take("first", ports=1)
-
-    assert has_news(watch)
-    assert second.take("second", ports=1)["cpu"] == 1000
+def test_a_share_is_kept_when_another_process_takes_it_over(ledger, me):
+    before = ledger.take("job", me, a_plan(2000))
+    assert ledger.take("job", {**me, "start": 1}, a_plan(2000)) == before
+    # That process does not exist: its share is free.
+    assert ledger.held() == []
 
 
-def test_a_start_is_no_news_when_nobody_waits(ledger_of):
-    ledger = ledger_of("only")
-    watch = ledger.watch()
-    ledger.take("only", ports=1)
+def test_the_share_of_a_process_that_died_is_free(ledger, me):
+    ledger.take("job", me, a_plan(2000))
+    ledger.assign("job", DEAD)
+    assert ledger.take("next", me, a_plan(2000))["cpu"] == 2000
 
-    assert select.select([watch.fileno()], [], [], 0)[0] == []
+
+def test_ports_of_two_jobs_differ(ledger, me):
+    ports = [ledger.take(uid, me, a_plan(100))["ports"] for uid in ("first", "second")]
+    assert not set(ports[0]) & set(ports[1])
+
+
+def test_jobs_that_waited_in_the_ledger_of_an_earlier_release_hold_nothing(tmp_path, ledger, me):
+    old = {"uid": "old", "who": me, "needs": {}, "holds": None}
+    (tmp_path / "ledger.json").write_text(json.dumps({"jobs": [old]}))
+    assert ledger.take("new", me, a_plan(2000))["cpu"] == 2000
 
 
 def test_who_is_told_of_a_kill_finds_the_killed_dead(tmp_path):

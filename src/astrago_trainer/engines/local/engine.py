@@ -28,6 +28,7 @@ from astrago_trainer.engines.base import (
     Effective,
     Ended,
     EngineRejected,
+    EngineUnavailable,
     Event,
     Handle,
     Node,
@@ -40,6 +41,7 @@ from astrago_trainer.engines.base import (
 from astrago_trainer.engines.local import fitting
 from astrago_trainer.engines.local.folder import (
     JobFolder,
+    identity,
     is_alive,
     notice_name,
     read_json,
@@ -54,13 +56,15 @@ from astrago_trainer.engines.local.notices import Watch, remove_notice
 from astrago_trainer.engines.local.plan import Images, make_plan
 from astrago_trainer.engines.local.pool import WarmPool
 from astrago_trainer.engines.local.processes import kill_marked
-from astrago_trainer.engines.local.supervisor import STOP_SIGNAL
+from astrago_trainer.engines.local.queue import Queue
+from astrago_trainer.engines.local.scheduler import is_running
+from astrago_trainer.engines.local.supervisor import NOT_ENOUGH_FREE, STOP_SIGNAL
 from astrago_trainer.logs.limits import LogLimits
 
 Json = dict[str, Any]
 
 _PACKAGES = str(Path(__file__).parents[3])
-_START = "import sys; sys.path[0] = {!r}; from astrago_trainer.engines.local.supervisor import main; main()"
+_START = "import sys; sys.path[0] = {!r}; from astrago_trainer.engines.local.{} import main; main()"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 """As Kubernetes calls them."""
 UNREADABLE = "UnreadableJobFolder"
@@ -107,6 +111,7 @@ class LocalEngine:
         self._wakes: dict[str, asyncio.TimerHandle] = {}
         self._oversize = fitting.read_oversize(os.environ)
         self._notices = str(data / "notices")
+        self._queue = Queue(str(data))
         self.pool = None if warm is None else WarmPool(data, warm, inherited(os.environ))
         data.mkdir(parents=True, exist_ok=True, mode=0o700)
 
@@ -115,6 +120,9 @@ class LocalEngine:
             await self._apply(handle, effective)
         except UnreadableFile as error:
             raise EngineRejected(str(error), reason=UNREADABLE) from None
+        except OSError as error:  # a full disk, or one that does not answer: asked again later
+            text = f"the job waits: {error.strerror}: {error.filename}"
+            raise EngineUnavailable(text) from error
 
     async def _apply(self, handle: Handle, effective: Effective) -> None:
         folder = self.folder(handle)
@@ -123,29 +131,28 @@ class LocalEngine:
             installs = plan.pop("installs")
             Path(folder.path).mkdir(parents=True, exist_ok=True)
             if installs:
-                write_json(folder.installs, {"installs": installs})
-                os.chmod(folder.installs, 0o600)
+                write_json(folder.installs, {"installs": installs}, mode=0o600)
             write_json(folder.plan, plan)
         status = read_json(folder.status)
         if effective.suspend:
-            await self._suspend(folder, status)
+            await self._suspend(folder, handle.uid, status)
         elif status is None or status["phase"] == Phase.SUSPENDED:
             await self._start_once(folder)
         elif not is_terminal(Phase(status["phase"])):
-            await self._recover(folder)
+            await self._recover(folder, handle.uid)
 
     async def observe(self, handle: Handle) -> Observation:
         folder = self.folder(handle)
         if not os.path.exists(folder.plan):
             return GONE
         try:
-            return await self._observe(folder)
+            return await self._observe(folder, handle.uid)
         except UnreadableFile as error:
             await self._end_supervisor(folder)
             await asyncio.to_thread(_end_rest, handle.uid)
             return Observation(Phase.FAILED, UNREADABLE, str(error))
 
-    async def _observe(self, folder: JobFolder) -> Observation:
+    async def _observe(self, folder: JobFolder, uid: str) -> Observation:
         status = read_json(folder.status)
         if status is None:
             who = read_json(folder.supervisor)
@@ -153,7 +160,7 @@ class LocalEngine:
                 return Observation(Phase.PENDING, "Accepted", "its supervisor is about to start")
             return Observation(Phase.FAILED, "SupervisorFailed", _end_of_supervisor(folder))
         if not is_terminal(Phase(status["phase"])) and status["phase"] != Phase.SUSPENDED:
-            await self._recover(folder)
+            await self._recover(folder, uid)
             status = read_json(folder.status) or status
         return _observation(status, _events(folder))
 
@@ -161,11 +168,14 @@ class LocalEngine:
         folder = self.folder(handle)
         if not os.path.exists(folder.plan):
             return
+        await self._leave_queue(folder, handle.uid)
         try:
             await self._wish(folder, "stop")
         except UnreadableFile:
             await self._end_supervisor(folder)
         await asyncio.to_thread(_end_rest, handle.uid)
+        with suppress(OSError):  # a full disk: the ledger leaves out who has died
+            await asyncio.to_thread(self._ledger().leave, handle.uid)
         await asyncio.to_thread(_forget, folder)
         name = notice_name(handle.namespace, handle.name, handle.uid)
         remove_notice(f"{self._notices}/{name}")
@@ -175,6 +185,7 @@ class LocalEngine:
         try:
             while True:
                 await _readable(watch.fileno())
+                await self._ensure_scheduler()
                 for name in watch.read():
                     yield Handle(*name.split("~", 2))
         finally:
@@ -217,7 +228,8 @@ class LocalEngine:
 
     def _machine(self) -> Node:
         machine = this_machine()
-        shares = [self._share(uid, holds) for uid, holds in Ledger(str(self._data), machine).held()]
+        held = Ledger(str(self._data), machine).held()
+        shares = [self._share(each["uid"], each["holds"]) for each in held]
         return Node(
             name=self._node,
             is_ready=True,
@@ -248,25 +260,81 @@ class LocalEngine:
                 await self._start(folder)
 
     async def _start(self, folder: JobFolder) -> None:
-        """Returns when the supervisor has its own process; only that one goes on."""
+        """Starts the job if its share of the machine is free and no other job waits; else it waits in the queue."""
         plan = read_plan(folder.plan)
-        Path(folder.wish).unlink(missing_ok=True)
         assert plan is not None
-        view = self._isolation in ("auto", "view")
-        settings: Json = {
-            "isolation": "view" if view else "plain",
-            "isolation_reason": "each pod has its own view" if view else "plain, as configured",
-            "data": str(self._data),
-            "notices": self._notices,
-            "claims": str(self.claims(plan["namespace"])),
-            "machine": this_machine(),
-            "node": self._node,
-            "most_processes": self._most_processes,
-            "path": _PATH,
-            "log_limits": self._log_limits._asdict(),
-            "inherited": inherited(os.environ),
+        Path(folder.wish).unlink(missing_ok=True)
+        uid, ledger = plan["uid"], self._ledger()
+        if not self._queue.is_empty():
+            short = await asyncio.to_thread(ledger.shortage, plan["needs"])
+            message = short or "other jobs wait as well, and each starts in its turn"
+            await self._enqueue(folder, plan, message)
+            return
+        share = ledger.notice(uid)
+        granted = await asyncio.to_thread(ledger.take, uid, identity(os.getpid()) or {}, plan)
+        if isinstance(granted, str):
+            share.withdraw()
+            await self._enqueue(folder, plan, granted)
+            return
+        try:
+            await self._begin(folder, plan)
+        finally:
+            # Also after a failure: what a process holds that never was is free.
+            who = read_json(folder.supervisor) or {}
+            await asyncio.to_thread(ledger.assign, uid, who)
+            share.close()
+
+    async def _enqueue(self, folder: JobFolder, plan: Json, message: str) -> None:
+        status = read_json(folder.status) or {"attempt": 0, "pods": []}
+        waits = {"phase": Phase.QUEUED, "reason": NOT_ENOUGH_FREE, "message": message}
+        await asyncio.to_thread(write_json, folder.status, {**status, **waits})
+        entry: Json = {
+            "folder": folder.path,
+            "namespace": plan["namespace"],
+            "settings": self._settings(plan),
         }
-        command = (sys.executable, "-I", "-S", "-c", _START.format(_PACKAGES), folder.path)
+        if self.pool is not None and not os.path.exists(folder.installs):
+            entry["zygote"] = self.pool.for_queue(_environment_of(plan))
+        await asyncio.to_thread(self._queue.add, plan["uid"], entry)
+        await self._ensure_scheduler()
+
+    async def _ensure_scheduler(self) -> None:
+        """Starts the process that starts waiting jobs, if any wait and it does not run; a second one ends by itself."""
+        if self._queue.is_empty() or is_running(str(self._data)):
+            return
+        with open(self._data / "scheduler.log", "ab") as errors:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-I", "-S", "-c", _START.format(_PACKAGES, "scheduler")),
+                str(self._data.absolute()),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.DEVNULL,
+                stderr=errors,
+                start_new_session=True,
+                env=inherited(os.environ),
+                cwd="/",
+            )
+        await process.wait()
+
+    async def _leave_queue(self, folder: JobFolder, uid: str) -> bool:
+        """Whether the job was waiting; from now on nobody starts it."""
+        if not self._queue.has(uid):
+            return False
+        lock = await asyncio.to_thread(_wait_for_lock, folder)
+        try:
+            return self._queue.remove(uid)
+        finally:
+            os.close(lock)
+
+    def _ledger(self) -> Ledger:
+        return Ledger(str(self._data), this_machine())
+
+    async def _begin(self, folder: JobFolder, plan: Json) -> None:
+        """Returns when the supervisor has its own process; only that one goes on."""
+        settings = self._settings(plan)
+        command = (
+            *(sys.executable, "-I", "-S", "-c", _START.format(_PACKAGES, "supervisor")),
+            folder.path,
+        )
         with open(folder.supervisor_log, "ab") as errors:
             if self.pool is not None and not os.path.exists(folder.installs):
                 first = _environment_of(plan)
@@ -284,10 +352,30 @@ class LocalEngine:
             )
         await process.wait()
 
-    async def _suspend(self, folder: JobFolder, status: Json | None) -> None:
+    def _settings(self, plan: Json) -> Json:
+        """Of a supervisor."""
+        view = self._isolation in ("auto", "view")
+        return {
+            "isolation": "view" if view else "plain",
+            "isolation_reason": "each pod has its own view" if view else "plain, as configured",
+            "data": str(self._data),
+            "notices": self._notices,
+            "claims": str(self.claims(plan["namespace"])),
+            "machine": this_machine(),
+            "node": self._node,
+            "most_processes": self._most_processes,
+            "path": _PATH,
+            "log_limits": self._log_limits._asdict(),
+            "inherited": inherited(os.environ),
+        }
+
+    async def _suspend(self, folder: JobFolder, uid: str, status: Json | None) -> None:
         if status is None:
             suspended = {"phase": Phase.SUSPENDED, "reason": "Suspended", "message": "", "pods": []}
             write_json(folder.status, suspended)
+        elif await self._leave_queue(folder, uid):
+            suspended = {"phase": Phase.SUSPENDED, "reason": "Suspended", "message": ""}
+            write_json(folder.status, {**status, **suspended})
         elif not is_terminal(Phase(status["phase"])):
             await self._wish(folder, "suspend")
 
@@ -325,9 +413,12 @@ class LocalEngine:
                 finally:
                     os.close(process)
 
-    async def _recover(self, folder: JobFolder) -> None:
+    async def _recover(self, folder: JobFolder, uid: str) -> None:
         """A job whose supervisor is gone without a word: what is left of it is ended, and it starts again."""
         if is_alive(read_json(folder.supervisor)):
+            return
+        if self._queue.has(uid):
+            await self._ensure_scheduler()
             return
         with _lock(folder) as is_ours:
             if is_ours and not is_alive(read_json(folder.supervisor)):
@@ -400,6 +491,13 @@ def _lock(folder: JobFolder) -> Iterator[bool]:
             yield True
     finally:
         os.close(handle)
+
+
+def _wait_for_lock(folder: JobFolder) -> int:
+    """The same lock, for a thread: others have it while they start the job."""
+    handle = os.open(folder.path + "/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    return handle
 
 
 def _end_rest(uid: str) -> None:

@@ -34,14 +34,23 @@ class UnreadableFile(Exception):  # noqa: N818 - named for what the caller sees,
     """A file of a job's folder that this release cannot use; the message names it and the way out."""
 
 
-def write_json(path: str, value: Json, *, has_version: bool = True) -> None:
-    """Complete or not at all, whatever happens meanwhile."""
+def write_json(
+    path: str,
+    value: Json,
+    *,
+    has_version: bool = True,
+    is_durable: bool = True,
+    mode: int = 0o666,
+) -> None:
+    """Complete or not at all, whatever happens meanwhile; unless `is_durable`, a power cut may lose it."""
     unfinished = f"{path}.{os.getpid()}.new"
     try:
-        with open(unfinished, "w", encoding="utf-8") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        with open(os.open(unfinished, flags, mode), "w", encoding="utf-8") as file:
             json.dump({"version": VERSION, **value} if has_version else value, file)
             file.flush()
-            os.fsync(file.fileno())
+            if is_durable:
+                os.fsync(file.fileno())
         os.replace(unfinished, path)
     except OSError:  # no space: nor for what is of no use
         with suppress(OSError):

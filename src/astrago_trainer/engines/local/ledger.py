@@ -1,7 +1,7 @@
-"""Who holds how much of this machine, and who waits: one file for all jobs, under one lock.
+"""What running jobs hold of this machine: one file for all of them, under one lock.
 
-Every supervisor enters its job here and waits for its turn, so that no server is needed for the order. A holder is
-named by pid and start time; one that has died holds nothing any more.
+A holder is named by pid and start time; one that has died holds nothing any more. Whoever starts a job takes its share
+first and hands it to the job's supervisor, so that two starters never give away the same CPU.
 """
 
 from __future__ import annotations
@@ -29,52 +29,52 @@ class Ledger:
         self._table = table
         self._path = data + "/ledger.json"
         self._machine = machine
-        self._notice: Notice | None = None
 
     def watch(self) -> Watch:
-        """News of those who take their turn or leave, also of those who die."""
+        """News of holders that leave or die."""
         return Watch(self._folder)
 
-    def enter(self, uid: str, who: Json, needs: Json) -> None:
-        """Takes a place at the end of the queue; a job that is in it already keeps its place."""
-        self._notice = self._notice or Notice(self._folder, uid)
-        with self._entries() as entries:
-            if all(entry["uid"] != uid for entry in entries):
-                entries.append({"uid": uid, "who": who, "needs": needs, "holds": None})
+    def notice(self, uid: str) -> Notice:
+        """Held open by the holder: its end, by a kill too, is news for all that watch."""
+        return Notice(self._folder, uid)
 
-    def take(self, uid: str, *, ports: int) -> Json | str:
-        """What the job may use, if it is its turn and there is room; else why not, in numbers."""
-        with self._entries() as entries:
-            taken = self._take(uid, entries, ports)
-            is_awaited = any(entry["holds"] is None for entry in entries)
-        if is_awaited and not isinstance(taken, str) and self._notice is not None:
-            self._notice.tell()  # the next one may have looked before us, and found us in its way
-        return taken
+    def take(self, uid: str, who: Json, plan: Json) -> Json | str:
+        """What the job may use, now in the name of `who`; what is missing, in numbers, when it does not fit.
 
-    def _take(self, uid: str, entries: list[Json], ports: int) -> Json | str:
-        free = self._free(entries)
-        for entry in entries:
-            if entry["uid"] == uid:
-                if entry["holds"] is None:
-                    short = _shortage(entry["needs"], free, self._machine)
-                    if short:
-                        return short
-                    entry["holds"] = self._grant(entry["needs"], free, entries, ports)
-                return dict(entry["holds"])
-            if entry["holds"] is None:
-                return "another job has waited for longer; jobs start in their order"
-        return "the job is not in the queue"
+        A job that holds its share already keeps it, whoever took it.
+        """
+        with self._entries() as entries:
+            held = next((entry for entry in entries if entry["uid"] == uid), None)
+            if held is not None:
+                held["who"] = who
+                return dict(held["holds"])
+            free, needs = self._free(entries), plan["needs"]
+            if short := shortage(needs, free, self._machine):
+                return short
+            holds = self._grant(needs, free, entries, ports_of(plan))
+            entries.append({"uid": uid, "who": who, "namespace": plan["namespace"], "holds": holds})
+            return dict(holds)
+
+    def shortage(self, needs: Json) -> str:
+        """What is missing now for these needs; empty when they fit."""
+        with self._entries() as entries:
+            return shortage(needs, self._free(entries), self._machine)
+
+    def assign(self, uid: str, who: Json) -> None:
+        """From now on the share is this process's, and goes with it."""
+        with self._entries() as entries:
+            for entry in entries:
+                if entry["uid"] == uid:
+                    entry["who"] = who
 
     def leave(self, uid: str) -> None:
         with self._entries() as entries:
             entries[:] = [entry for entry in entries if entry["uid"] != uid]
-        if self._notice is not None:
-            self._notice.withdraw()
 
-    def held(self) -> list[tuple[str, Json]]:
-        """What jobs have now, by uid."""
+    def held(self) -> list[Json]:
+        """What jobs have now: `uid`, `namespace` and `holds` of each."""
         with self._entries() as entries:
-            return [(each["uid"], dict(each["holds"])) for each in entries if each["holds"]]
+            return [dict(entry) for entry in entries]
 
     @contextmanager
     def _entries(self) -> Iterator[list[Json]]:
@@ -83,15 +83,22 @@ class Ledger:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             before = (read_json(self._path) or {"jobs": []})["jobs"]
-            entries = [dict(entry) for entry in before if is_alive(entry["who"], self._table)]
+            # An earlier release also kept those that waited here, without a share.
+            entries = [
+                {"namespace": "", **entry}
+                for entry in before
+                if entry["holds"] and is_alive(entry["who"], self._table)
+            ]
             yield entries
             if entries != before:
-                write_json(self._path, {"jobs": entries})
+                write_json(
+                    self._path, {"jobs": entries}, is_durable=False
+                )  # processes end with the power
         finally:
             os.close(lock)
 
     def _free(self, entries: list[Json]) -> Json:
-        held = [entry["holds"] for entry in entries if entry["holds"] is not None]
+        held = [entry["holds"] for entry in entries]
         used = {number for each in held for number in each["gpus"]}
         return {
             "cpu": self._machine["cpu"] - sum(each["cpu"] for each in held),
@@ -100,7 +107,7 @@ class Ledger:
         }
 
     def _grant(self, needs: Json, free: Json, entries: list[Json], ports: int) -> Json:
-        taken = {port for entry in entries if entry["holds"] for port in entry["holds"]["ports"]}
+        taken = {port for entry in entries for port in entry["holds"]["ports"]}
         return {
             "cpu": needs["cpu"],
             "memory": needs["memory"],
@@ -109,29 +116,34 @@ class Ledger:
         }
 
 
-def _shortage(needs: Json, free: Json, machine: Json) -> str:
-    """Empty when there is room."""
-    told = []
+def ports_of(plan: Json) -> int:
+    """How many ports of the machine a job needs: one to meet, and one for each pod of its largest group."""
+    return 1 + max((group["count"] for group in plan["groups"]), default=0)
+
+
+def shortage(needs: Json, free: Json, machine: Json) -> str:
+    """What is missing, in numbers; empty when the needs fit."""
+    missing = []
     for name, unit in (("cpu", 1000), ("memory", 2**30)):
         if needs[name] > free[name]:
             asked, left, all_ = (each[name] / unit for each in (needs, free, machine))
             what = "CPU" if name == "cpu" else "GiB of memory"
-            told.append(f"{asked:g} {what} needed, {max(left, 0):.4g} of {all_:.4g} free")
+            missing.append(f"{asked:g} {what} needed, {max(left, 0):.4g} of {all_:.4g} free")
     if needs["gpus"] > len(free["gpus"]):
-        told.append(
+        missing.append(
             f"{needs['gpus']} GPU needed, {len(free['gpus'])} of {len(machine['gpus'])} free"
         )
-    return "; ".join(told)
+    return "; ".join(missing)
 
 
 def _free_ports(count: int, taken: set[int]) -> list[int]:
     """The first is the one that torch would use, if nobody has it; all differ from those of other jobs."""
     ports: list[int] = []
-    wish = PREFERRED_PORT
+    wanted = PREFERRED_PORT
     while len(ports) < count:
         probe = socket.socket()
         try:
-            probe.bind(("", wish))
+            probe.bind(("", wanted))
             port = probe.getsockname()[1]
             if port not in taken and port not in ports:
                 ports.append(port)
@@ -139,5 +151,5 @@ def _free_ports(count: int, taken: set[int]) -> list[int]:
             pass
         finally:
             probe.close()
-        wish = 0
+        wanted = 0
     return ports

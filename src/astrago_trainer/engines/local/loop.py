@@ -44,6 +44,10 @@ class Loop:
 
         self.later(seconds, go_on)
 
+    def close(self) -> None:
+        """In a fork that has no use for it."""
+        self._poll.close()
+
     def forget(self, handle: int) -> None:
         if self._calls.pop(handle, None) is not None:
             self._poll.unregister(handle)

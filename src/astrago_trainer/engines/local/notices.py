@@ -26,9 +26,13 @@ class Notice:
     def tell(self) -> None:
         os.utime(self._file)  # takes no room on the disk
 
+    def close(self) -> None:
+        """Somebody else holds it open from now on."""
+        os.close(self._file)
+
     def withdraw(self) -> None:
         """There will be no more."""
-        os.close(self._file)
+        self.close()
         remove_notice(self._path)
 
 
@@ -40,10 +44,10 @@ def remove_notice(path: str) -> None:
 class Watch:
     """News of a folder, for any loop that can wait for a descriptor. Raises OSError where there are no watches left."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, events: int = _NEWS) -> None:
         os.makedirs(folder, exist_ok=True)
         self._source = Inotify()
-        self._source.add_watch(folder, _NEWS)
+        self._source.add_watch(folder, events)
 
     def fileno(self) -> int:
         return self._source.fileno()

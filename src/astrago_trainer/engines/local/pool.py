@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
-import os
-import socket
 import sys
 from pathlib import Path
 from typing import Any
+
+from astrago_trainer.engines.local.zygote import ask
 
 Json = dict[str, Any]
 
@@ -27,10 +26,10 @@ _START = (
 class Zygote:
     """One interpreter with modules imported, and what is known of it."""
 
-    def __init__(self, programs: str, modules: str, address: Path) -> None:
+    def __init__(self, programs: str, modules: str, place: Path) -> None:
         self.programs = programs
         self.modules = modules
-        self.address = address
+        self.place = place
         self.trouble = ""
         """Why there is none, for good."""
         self.process: asyncio.subprocess.Process | None = None
@@ -39,6 +38,14 @@ class Zygote:
     @property
     def interpreter(self) -> str:
         return f"{self.programs}/python"
+
+    def as_setting(self) -> Json:
+        """For the supervisors that are forked from it."""
+        return {
+            "programs": self.programs,
+            "interpreter": self.interpreter,
+            "modules": self.modules,
+        }
 
     def memory(self) -> int:
         """Bytes that it holds: its share of what others use, too."""
@@ -86,14 +93,20 @@ class WarmPool:
         if not zygote.is_ready:
             return False
         if zygote.modules:
-            names = {"programs": programs, "interpreter": zygote.interpreter}
-            settings = {**settings, "warm": {**names, "modules": zygote.modules}}
+            settings = {**settings, "warm": zygote.as_setting()}
         request = {"folder": folder, "settings": settings}
         try:
-            return await asyncio.to_thread(_ask, zygote.address, request, errors)
+            return await asyncio.to_thread(ask, str(zygote.place), request, errors)
         except OSError:  # it has died: this job starts cold, and so does the next
             del self._zygotes[self._key(programs)]
             return False
+
+    def for_queue(self, programs: str) -> Json | None:
+        """How the scheduler can have a job of this environment forked later; None where there is nothing to gain."""
+        zygote = self._zygotes.get(self._key(programs))
+        if zygote is None or not zygote.is_ready or not zygote.modules:
+            return None
+        return {"address": str(zygote.place), "warm": zygote.as_setting()}
 
     def _key(self, programs: str) -> str:
         return programs if self._modules else str(Path(sys.executable).parent)
@@ -103,14 +116,13 @@ class WarmPool:
         programs = self._key(programs)
         key = hashlib.sha256(f"{programs}\n{self._modules}".encode()).hexdigest()[:16]
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        address = Path(f"/proc/self/fd/{os.open(self._folder, os.O_PATH)}/{key}")
-        zygote = self._zygotes[programs] = Zygote(programs, self._modules, address)
-        place = str(self._folder / key)
+        place = self._folder / key
+        zygote = self._zygotes[programs] = Zygote(programs, self._modules, place)
         start = _START.format(_PACKAGES)
         options = () if self._modules else ("-S",)  # our own code needs no packages
         try:
             zygote.process = await asyncio.create_subprocess_exec(
-                *(zygote.interpreter, *options, "-c", start, place, self._modules),
+                *(zygote.interpreter, *options, "-c", start, str(place), self._modules),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -136,10 +148,3 @@ class WarmPool:
                 zygote.process.kill()
                 await zygote.process.wait()
         self._zygotes.clear()
-
-
-def _ask(address: Path, request: Json, errors: int) -> bool:
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(str(address))
-        socket.send_fds(connection, [json.dumps(request).encode()], [errors])
-        return connection.recv(16) == b"started\n"

@@ -73,7 +73,9 @@ SSH_PLACES = {
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 RESTART_LABEL = "jobset.sigs.k8s.io/restart-attempt"
 TURN_SECONDS = 1.0
-"""How often a job in the queue looks whether it is its turn, where nobody tells it."""
+"""How often a job looks whether its share is free, where the kernel gives no watch."""
+NOT_ENOUGH_FREE = "NoRoom"
+"""The reason of a job that waits for other jobs to end."""
 NOT_RETRYABLE = "NotRetryable"
 """The reason of a job that failed by an error that a restart does not change."""
 MOST_ENDED = 10
@@ -116,6 +118,7 @@ class Supervisor:
         self._groups: list[GroupRun] = []
         self._granted: Json = {"gpus": [], "ports": []}
         self._ledger = Ledger(settings["data"], settings["machine"], settings["table"])
+        self._share: Notice | None = None
         self._limits = Limits(settings["most_processes"])
         self._started_at: float | None = known.get("started_at")
         self._by_pid: dict[int, Container] = {}
@@ -157,6 +160,8 @@ class Supervisor:
         self._limits.remove_all(f"{self._plan['uid']}/")
         with suppress(OSError):  # a full disk: the ledger leaves out who has died
             self._ledger.leave(self._plan["uid"])
+        if self._share is not None:
+            self._share.withdraw()
         self._log_share.finish()
         # How it ended is worth waiting for a disk with space, unless the job is about to be removed.
         while self._reports.is_behind and not self._is_stopped:
@@ -194,13 +199,13 @@ class Supervisor:
     # --- environments
 
     def _prepare(self) -> None:
-        """Install what is missing, one after the other; then the job enters the queue."""
+        """Install what is missing, one after the other; then the pods start."""
         if self._to_install:
             self._begin_install(self._to_install.pop(0))
             return
         with suppress(FileNotFoundError):  # it may hold settings of a package index
             os.unlink(self._folder.installs)
-        self._enter_queue()
+        self._take_share()
 
     def _begin_install(self, what: Json) -> None:
         text = f"installing {what['title']} for {what['image'] or 'the job'} (one time)"
@@ -230,33 +235,25 @@ class Supervisor:
         error = install.error or f"the install of {install.title} ended with exit code {code}"
         self._end("Failed", "EnvironmentFailed", error)
 
-    # --- room on this machine
-
-    def _enter_queue(self) -> None:
-        if self._is_over or self._after_stop is not None:
-            return
-        try:
-            self._ledger.enter(self._plan["uid"], self._settings["who"], self._plan["needs"])
-        except OSError as error:
-            self._wait_for_disk(error, self._enter_queue)
-            return
-        self._take_turn()
+    # --- the share of this machine
 
     def _wait_for_disk(self, error: OSError, again: Callable[[], None]) -> None:
         self._reports.tell_once("DiskFull", f"the job waits: {error.strerror}: {error.filename}")
         self._loop.later(SAVE_SECONDS, again)
 
-    def _take_turn(self) -> None:
+    def _take_share(self) -> None:
+        """Begins when the job has its share of the machine; whoever started this process took it already."""
         if self._groups or self._is_over or self._after_stop is not None:
             return
-        ports = 1 + max((group["count"] for group in self._plan["groups"]), default=0)
+        uid = self._plan["uid"]
         try:
-            granted = self._ledger.take(self._plan["uid"], ports=ports)
+            self._share = self._share or self._ledger.notice(uid)
+            granted = self._ledger.take(uid, self._settings["who"], self._plan)
         except OSError as error:
-            self._wait_for_disk(error, self._take_turn)
+            self._wait_for_disk(error, self._take_share)
             return
         if isinstance(granted, str):
-            self._wait_for_room(granted)
+            self._wait_for_share(granted)
             return
         if self._news is not None:
             self._loop.forget(self._news.fileno())
@@ -268,24 +265,25 @@ class Supervisor:
             self._loop.later(max(0.0, left), self._pass_deadline)
         self._begin_attempt()
 
-    def _wait_for_room(self, shortage: str) -> None:
+    def _wait_for_share(self, shortage: str) -> None:
+        """Only where it was lost: whoever took it died before this process had it, and somebody else was quicker."""
         if shortage != self._shortage:
             self._shortage = shortage
-            self._set("Queued", "NoRoom", shortage)
+            self._set("Queued", NOT_ENOUGH_FREE, shortage)
         if self._news is not None:
             return
         try:
             self._news = self._ledger.watch()
         except OSError:  # the user's watches are used up: look by the clock
-            self._loop.later(TURN_SECONDS, self._take_turn)
+            self._loop.later(TURN_SECONDS, self._take_share)
             return
         self._loop.on_readable(self._news.fileno(), self._hear_news)
-        self._take_turn()  # somebody may have left before the watch was set
+        self._take_share()  # somebody may have left before the watch was set
 
     def _hear_news(self) -> None:
         assert self._news is not None
         self._news.read()
-        self._take_turn()
+        self._take_share()
 
     # --- attempts and groups
 
@@ -723,6 +721,15 @@ def _mount(mount: Json, pod: PodRun) -> tuple[str, str, bool]:
 def main() -> None:
     """`<job folder> <settings as JSON>`."""
     begin(sys.argv[1], json.loads(sys.argv[2]), lambda: None)
+
+
+def become_starter(errors: int) -> None:
+    """A session of its own, and no stream of whoever runs this but one for errors."""
+    os.setsid()
+    os.chdir("/")
+    nothing = os.open("/dev/null", os.O_RDWR)
+    for number, stream in enumerate((nothing, nothing, errors)):
+        os.dup2(stream, number)
 
 
 def begin(path: str, settings: Json, on_started: Callable[[], None]) -> None:

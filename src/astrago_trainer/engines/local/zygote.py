@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+from typing import Any
 
 from astrago_trainer.engines.local import kernel, warm
 
@@ -41,7 +42,8 @@ def main() -> None:
     with suppress(FileNotFoundError):
         os.unlink(path)
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(path)
+        os.chdir(os.path.dirname(path))  # a socket's address is short
+        server.bind(os.path.basename(path))
         os.chmod(path, 0o600)
         server.listen(64)
         print("ready", flush=True)
@@ -52,6 +54,19 @@ def main() -> None:
             connection, _ = server.accept()
             with connection:
                 _serve(server, connection)
+
+
+def ask(address: str, request: dict[str, Any], errors: int) -> bool:
+    """Whether a supervisor was forked; raises OSError where nobody listens."""
+    folder, name = os.path.split(address)
+    handle = os.open(folder, os.O_PATH | os.O_CLOEXEC)  # a socket's address is short
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(f"/proc/self/fd/{handle}/{name}")
+            socket.send_fds(connection, [json.dumps(request).encode()], [errors])
+            return connection.recv(16) == b"started\n"
+    finally:
+        os.close(handle)
 
 
 def _threads_over_a_fork() -> int:
@@ -71,13 +86,9 @@ def _serve(server: socket.socket, connection: socket.socket) -> None:
         server.close()
         try:
             request = json.loads(data)
-            os.setsid()
-            os.chdir("/")
-            nothing = os.open("/dev/null", os.O_RDWR)
-            for number, stream in enumerate((nothing, nothing, streams[0])):
-                os.dup2(stream, number)
-            from astrago_trainer.engines.local.supervisor import begin
+            from astrago_trainer.engines.local.supervisor import become_starter, begin
 
+            become_starter(streams[0])
             begin(
                 request["folder"],
                 request["settings"],
