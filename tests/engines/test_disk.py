@@ -216,6 +216,70 @@ def test_a_job_is_stopped_and_forgotten_on_a_disk_without_any_space(tmp_path, is
         assert [each.name for each in engine.logs(handle).iterdir()] == ["logs"]
 
 
+# --- files of pods
+
+
+def test_a_volume_above_its_size_limit_evicts_the_pod(tmp_path, isolation):
+    engine = LocalEngine(tmp_path / "data", isolation=isolation, disk_seconds=0.05)
+    volume = {"name": "scratch", "emptyDir": {"sizeLimit": "1Mi"}}
+    mounts = {"volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}]}
+    script = "head -c 4000000 /dev/zero > /scratch/large; exec sleep 1000"
+
+    async def scenario():
+        handle = a_handle()
+        pod = {**GROUP["pod"], "volumes": [volume]}
+        job = effective(script, pod=pod, job=GROUP["job"], container=mounts)
+        await engine.apply(handle, job)
+        return await until_over(engine, handle), engine.folder(handle)
+
+    seen, folder = asyncio.run(scenario())
+    assert seen.phase is Phase.FAILED
+    found = r"pod job-node-0-0 was evicted: volume scratch holds [\d.]+ MiB, and its limit is 1 MiB"
+    assert re.search(found, seen.message)
+    assert any(event.reason == "Evicted" for event in seen.events)
+    assert not list(Path(folder.path).glob("pods/*/*/volumes/scratch/large"))
+
+
+def test_a_job_that_fills_the_disk_with_files_is_evicted_and_gives_them_back(tmp_path, isolation):
+    """Others go on: the disk has space again without anybody's doing."""
+    with a_small_disk(tmp_path / "small", "16m") as small:
+        engine = LocalEngine(small / "data", isolation=isolation, disk_seconds=0.05)
+        script = "head -c 1000000000 /dev/zero > $TMPDIR/large; exec sleep 1000"
+
+        async def scenario():
+            handle = a_handle()
+            await engine.apply(handle, effective(script, **GROUP))
+            seen = await until_over(engine, handle)
+            other = a_handle("other")
+            await engine.apply(other, effective("echo fine"))
+            return seen, await until_over(engine, other)
+
+        seen, other = asyncio.run(scenario())
+        assert seen.phase is Phase.FAILED
+        assert "its temporary files hold" in seen.message
+        assert other.phase is Phase.COMPLETE
+        assert os.statvfs(small).f_bavail > os.statvfs(small).f_blocks // 2
+
+
+def test_shared_memory_goes_with_the_pod(tmp_path):
+    """The machine's own /dev/shm is not touched."""
+    name = f"astrago-{os.getpid()}-{id(tmp_path)}"
+    engine = LocalEngine(tmp_path, isolation="view")
+
+    async def scenario():
+        handle = a_handle()
+        script = f"echo here > /dev/shm/{name}; cat /dev/shm/{name}; df /dev/shm | tail -1"
+        await engine.apply(handle, effective(script))
+        return await until_over(engine, handle), engine.folder(handle).path
+
+    seen, folder = asyncio.run(scenario())
+    assert seen.phase is Phase.COMPLETE
+    said = log(folder).splitlines()
+    assert said[0] == "here"
+    assert said[1].startswith("tmpfs")
+    assert not Path(f"/dev/shm/{name}").exists()
+
+
 # --- files of other releases
 
 

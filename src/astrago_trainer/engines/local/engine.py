@@ -75,6 +75,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0
 """Seconds before such a start is repeated, twice as long each time."""
 SIGNAL_SECONDS = 1.0
 """How often a supervisor that is just starting is asked to stop by a signal."""
+DISK_SECONDS = 10.0
+"""As often as the kubelet counts what pods have written."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -94,10 +96,13 @@ class LocalEngine:
         warm: str | None = None,
         most_processes: int = MOST_PROCESSES,
         log_limits: LogLimits = LogLimits(),  # noqa: B008 - a constant
+        disk_seconds: float = DISK_SECONDS,
     ) -> None:
         """`isolation`: view, plain, or auto for the view where it can be had.
 
         `most_processes`: of one container, where the kernel can hold it.
+
+        `disk_seconds`: how often it is checked what pods have written.
 
         `warm`: keep processes ready for the next job, with these modules imported (`torch`), or with none (empty). For
         servers: who starts one job and goes has no use for it.
@@ -108,6 +113,7 @@ class LocalEngine:
         self._node = node or os.uname().nodename
         self._most_processes = most_processes
         self._log_limits = log_limits
+        self._disk_seconds = disk_seconds
         self._wakes: dict[str, asyncio.TimerHandle] = {}
         self._oversize = fitting.read_oversize(os.environ)
         self._notices = str(data / "notices")
@@ -121,8 +127,7 @@ class LocalEngine:
         except UnreadableFile as error:
             raise EngineRejected(str(error), reason=UNREADABLE) from None
         except OSError as error:  # a full disk, or one that does not answer: asked again later
-            text = f"the job waits: {error.strerror}: {error.filename}"
-            raise EngineUnavailable(text) from error
+            raise _unavailable(error) from error
 
     async def _apply(self, handle: Handle, effective: Effective) -> None:
         folder = self.folder(handle)
@@ -151,6 +156,8 @@ class LocalEngine:
             await self._end_supervisor(folder)
             await asyncio.to_thread(_end_rest, handle.uid)
             return Observation(Phase.FAILED, UNREADABLE, str(error))
+        except OSError as error:
+            raise _unavailable(error) from error
 
     async def _observe(self, folder: JobFolder, uid: str) -> Observation:
         status = read_json(folder.status)
@@ -186,8 +193,12 @@ class LocalEngine:
             while True:
                 await _readable(watch.fileno())
                 await self._ensure_scheduler()
-                for name in watch.read():
-                    yield Handle(*name.split("~", 2))
+                names = watch.read()
+                for name in names:
+                    if name.count("~") == 2:  # others are not of jobs
+                        yield Handle(*name.split("~"))
+                if "" in names:  # some news were lost: whoever listens again looks at all jobs
+                    return
         finally:
             watch.close()
 
@@ -366,6 +377,7 @@ class LocalEngine:
             "most_processes": self._most_processes,
             "path": _PATH,
             "log_limits": self._log_limits._asdict(),
+            "disk_seconds": self._disk_seconds,
             "inherited": inherited(os.environ),
         }
 
@@ -498,6 +510,10 @@ def _wait_for_lock(folder: JobFolder) -> int:
     handle = os.open(folder.path + "/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(handle, fcntl.LOCK_EX)
     return handle
+
+
+def _unavailable(error: OSError) -> EngineUnavailable:
+    return EngineUnavailable(f"the job waits: {error.strerror}: {error.filename}")
 
 
 def _end_rest(uid: str) -> None:

@@ -70,6 +70,8 @@ class PodRun:
         self.restarts = 0
         self.is_stopping = False
         self.volumes: dict[str, str] = {}
+        self.shared_memory = ""
+        """What its containers have as /dev/shm; empty where they have that of the machine."""
         self.gpus: list[int] = []
 
     def again(self) -> PodRun:

@@ -25,6 +25,7 @@ from astrago_trainer.engines.local.addresses import (
 )
 from astrago_trainer.engines.local.container import Start, start, start_beside
 from astrago_trainer.engines.local.env import container_env, expand
+from astrago_trainer.engines.local.eviction import find_eviction
 from astrago_trainer.engines.local.folder import (
     JobFolder,
     identity,
@@ -54,7 +55,13 @@ from astrago_trainer.engines.local.runs import (
     is_success,
     phase_of,
 )
-from astrago_trainer.engines.local.volumes import is_read_only, make_volumes, remove_volumes
+from astrago_trainer.engines.local.volumes import (
+    SHARED_MEMORY,
+    is_read_only,
+    make_shared_memory,
+    make_volumes,
+    remove_volumes,
+)
 from astrago_trainer.engines.local.warm import Asked
 from astrago_trainer.logs.limits import LogLimits
 from astrago_trainer.logs.share import TenantShare
@@ -301,6 +308,23 @@ class Supervisor:
                 group.pods.append(pod)
         self._set("Pending", "Starting", f"attempt {self._attempt} starts")
         self._start_groups()
+        self._watch_disk(self._attempt)
+
+    def _watch_disk(self, attempt: int) -> None:
+        """Evicts a pod of this attempt whose files are too large; looks by the clock, as the kubelet does."""
+        if self._is_over or self._after_stop is not None or attempt != self._attempt:
+            return
+        pods = [pod for group in self._groups for pod in group.pods if pod.running]
+        with suppress(OSError):
+            found = find_eviction(
+                ((pod.plan, pod.folder) for pod in pods), self._log_limits.reserve
+            )
+            if found is not None:
+                pod = next(each for each in pods if each.plan["name"] == found.pod)
+                pod.code, pod.reason = 137, "Evicted"
+                self._fail(pod.group, "Evicted", found.message)
+                return
+        self._loop.later(self._settings["disk_seconds"], lambda: self._watch_disk(attempt))
 
     def _pod_plan(self, group: Json, index: int) -> Json:
         """The group's pod with its index, and what only the start of an attempt knows."""
@@ -384,6 +408,8 @@ class Supervisor:
             os.makedirs(pod.folder, exist_ok=True)
             claims = self._settings["claims"]
             pod.volumes = make_volumes(pod.plan, pod.folder, claims, can_mount=self._has_view)
+            if self._has_view:
+                pod.shared_memory = make_shared_memory(pod.folder)
             for container in pod.containers:
                 container.lasting = lasting_mounts(container.plan, claims)
             write_hosts(f"{pod.folder}/hosts", self._names)
@@ -466,6 +492,8 @@ class Supervisor:
         if self._plan["has_ssh"]:
             what.files += [(f"{self._folder.programs}/{k}", v) for k, v in SSH_PLACES.items()]
         what.mounts = [_mount(mount, pod) for mount in plan["mounts"]] + container.lasting
+        if pod.shared_memory and all(path != SHARED_MEMORY for _, path, _ in what.mounts):
+            what.mounts.append((pod.shared_memory, SHARED_MEMORY, False))
         what.env = self._env(container, what.scratch, message)
         what.command = [expand(word, what.env) for word in plan["command"]]
         if not self._has_view:

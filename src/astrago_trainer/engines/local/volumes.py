@@ -12,6 +12,8 @@ from astrago_trainer.engines.local.env import field_value
 
 Json = dict[str, Any]
 
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - the place, not a temporary file
+
 
 def make_volumes(pod: Json, folder: str, claims: str, *, can_mount: bool) -> dict[str, str]:
     """A folder for each volume, by name; what it holds is there when this returns."""
@@ -19,6 +21,17 @@ def make_volumes(pod: Json, folder: str, claims: str, *, can_mount: bool) -> dic
         volume["name"]: _make(volume, pod, f"{folder}/volumes/{volume['name']}", claims, can_mount)
         for volume in pod["volumes"]
     }
+
+
+def make_shared_memory(folder: str) -> str:
+    """What the containers of a pod share as /dev/shm, so that what they leave there goes with the pod.
+
+    Larger than the 64 MiB of a cluster: half of the machine's memory, as on the machine itself.
+    """
+    path = f"{folder}/shm"
+    os.makedirs(path, exist_ok=True)
+    kernel.mount("tmpfs", path, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=1777")
+    return path
 
 
 def is_read_only(volume: Json) -> bool:
@@ -32,6 +45,9 @@ def remove_volumes(pod: Json, folder: str, *, can_mount: bool) -> None:
         if volume["kind"] == "empty" and volume["in_memory"] and can_mount:
             with suppress(OSError):  # was never mounted: the pod ended before
                 kernel.unmount(f"{folder}/volumes/{volume['name']}")
+    if can_mount:
+        with suppress(OSError):
+            kernel.unmount(f"{folder}/shm")
     import shutil  # brings three compressors along: not before the job has started
 
     shutil.rmtree(folder, ignore_errors=True)
