@@ -6,6 +6,7 @@ import signal
 
 from msgspec import Struct
 
+from astrago_trainer.core.diagnosis.last_words import last_words
 from astrago_trainer.engines.kubernetes.objects import ContainerStatus, Pod, Terminated
 from astrago_trainer.engines.kubernetes.pods import attempt_of, has_ended, label_of, name_of
 
@@ -14,8 +15,6 @@ _TOLD_TO_END = frozenset({143, 137})
 
 _NODE_IS_GONE = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})
 """A node that does not answer for long, and one that was deleted."""
-
-_MOST_SAID = 1000
 
 
 class Failure(Struct, frozen=True):
@@ -152,7 +151,7 @@ def _failure(
         and state.reason != "OOMKilled"
         and deleted is not None
         and (is_told or time >= deleted),
-        said=state.message.strip()[-_MOST_SAID:],
+        said=last_words(state.message),
         pod=name_of(pod),
         container=status.name,
     )

@@ -8,11 +8,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from astrago_trainer.core.diagnosis.last_words import READ_BYTES, last_words
 from astrago_trainer.engines.kubernetes.failures import Failure, first_cause
 from astrago_trainer.logs.layout import log_path
-
-_MOST = 400
-"""Bytes, as on the local engine: the end of a traceback."""
 
 
 def with_last_words(failures: Sequence[Failure], folder: Path) -> list[Failure]:
@@ -31,14 +29,10 @@ def _said(failure: Failure, folder: Path) -> str:
 
 
 def _tail(path: Path) -> str:
-    """Whole lines, unless the last one is longer than that."""
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(size - _MOST, 0))
-            text = file.read().decode(errors="replace")
+            file.seek(max(size - READ_BYTES, 0))
+            return last_words(file.read().decode(errors="replace"))
     except OSError:
         return ""
-    if size > _MOST and "\n" in text.rstrip("\n"):
-        text = text.partition("\n")[2]
-    return text.strip()

@@ -14,6 +14,9 @@ from astrago_trainer.engines.local.runs import Container, GroupRun
 
 Json = dict[str, Any]
 
+_READ_BYTES = 64 * 1024
+"""Of the end of a log that are searched for an error."""
+
 
 class Reports:
     """Writes the status and the journal of one job, and says that there is something new.
@@ -85,13 +88,16 @@ class Reports:
 
     def last_words(self, attempt: int, container: Container) -> str:
         """What it says of its end: its termination message, else the end of its log."""
-        message = f"{container.pod.folder}/{container.plan['name']}/termination-log"
-        return _tail(message, 4096) or _tail(self._log(attempt, container), 400)
+        # Its expressions take milliseconds to compile: only after a failure.
+        from astrago_trainer.core.diagnosis.last_words import last_words
+
+        message, log = self.ends(attempt, container)
+        return last_words(message) or last_words(log)
 
     def ends(self, attempt: int, container: Container) -> tuple[str, str]:
         """Where the error that ended it may stand: its termination message, and the end of its log."""
         message = f"{container.pod.folder}/{container.plan['name']}/termination-log"
-        return _tail(message, 4096), _tail(self._log(attempt, container), 16384)
+        return _tail(message, 4096), _tail(self._log(attempt, container), _READ_BYTES)
 
     def _log(self, attempt: int, container: Container) -> str:
         return self._folder.log(attempt, container.pod.plan["name"], container.plan["name"])

@@ -1,0 +1,1 @@
+"""What the output of a failed training says about its cause. Pure."""
