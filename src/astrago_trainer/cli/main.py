@@ -172,7 +172,8 @@ def _subparser(parser: argparse.ArgumentParser, name: str) -> argparse.ArgumentP
 
 
 def _overview() -> str:
-    lines = (f"  {name:<10}{text}" for name, text in COMMANDS.items())
+    wide = max(map(len, COMMANDS))
+    lines = (f"  {name:<{wide}}  {text}" for name, text in COMMANDS.items())
     return "\n".join(["commands:", *lines, "", "astrago COMMAND --help says more about a command."])
 
 
