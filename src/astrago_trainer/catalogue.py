@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from astrago_trainer.core.platform import Platform, SystemScripts, TrainerVersion
 
+_FRAMEWORK_WORDS = ("torch", "tensorflow", "horovod")
 RUNTIME_KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
 FRAMEWORK_LABEL = "trainer.kubeflow.org/framework"
 
@@ -148,7 +149,10 @@ def unknown_runtime(name: str, known: Sequence[str], where: str = "in the catalo
     """What is said of a name that `where` does not have; names the nearest."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name, known, 1)
+    # A name with a framework in it means that framework, however near a name of another one is.
+    mentioned = [each for each in _FRAMEWORK_WORDS if each in name]
+    alike = [each for each in known if any(word in each for word in mentioned)]
+    close = get_close_matches(name, alike if mentioned else known, 1)
     nearest = f"Did you mean {close[0]}? " if close else ""
     install = "An administrator adds those of the catalogue: astrago install --apply."
     shown = name if len(name) <= 60 else f"{name[:59]}…"

@@ -21,6 +21,7 @@ Document = Mapping[str, Any]
 
 _TRAINJOB = ("TrainJob",)
 _LEGACY = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "MXJob")
+_OR_FILE = "or give its manifest with --runtime FILE"
 _SEED_FIELDS = frozenset({"user_id", "training_code"})
 
 
@@ -31,7 +32,16 @@ def read_preview(
     documents = items_of(load_documents(file))
     if is_trainjob or any("kind" in each or "apiVersion" in each for each in documents):
         trainjob = _find_trainjob(documents, file)
-        return preview_pair(_runtime_of(trainjob, documents, runtime), trainjob, version)
+        found = _runtime_of(trainjob, documents, runtime, version)
+        if _is_stand_in(found, trainjob, documents, runtime):
+            from astrago_trainer.core.convert.trainjob import stand_in
+
+            renamed = {
+                **trainjob,
+                "spec": {**trainjob["spec"], "runtimeRef": {"name": _name(found)}},
+            }
+            return _warned(preview_pair(found, renamed, version), (stand_in(_reference(trainjob)),))
+        return preview_pair(found, trainjob, version)
     if len(documents) > 1:
         raise Unreadable(
             [
@@ -62,7 +72,12 @@ def _find_trainjob(documents: Sequence[Document], file: str) -> Document:
     return one_of_kind(documents, _TRAINJOB, "TrainJob", source=_shown(file))
 
 
-def _runtime_of(trainjob: Document, documents: Sequence[Document], runtime: str | None) -> Document:
+def _runtime_of(
+    trainjob: Document,
+    documents: Sequence[Document],
+    runtime: str | None,
+    version: TrainerVersion,
+) -> Document:
     """The one that was named, else one that stands in the same file, else the catalogue's."""
     if runtime is not None:
         return _load_runtime(runtime)
@@ -82,7 +97,26 @@ def _runtime_of(trainjob: Document, documents: Sequence[Document], runtime: str 
                 )
             ]
         )
-    return _from_catalogue(name, "spec.runtimeRef.name", "or give its manifest with --runtime FILE")
+    if name not in catalogue.names():
+        # As `apply` and `convert` do; imported here, because reading two manifests must start quickly.
+        from astrago_trainer.core.convert.trainjob import UPSTREAM_RUNTIMES
+
+        framework = UPSTREAM_RUNTIMES.get(name)
+        if framework is not None:
+            platform = platform_here(version)
+            ours = platform.runtime_for(framework, runtime=None, has_git_code=False)
+            return _from_catalogue(ours, "runtime", _OR_FILE)
+    return _from_catalogue(name, "spec.runtimeRef.name", _OR_FILE)
+
+
+def _is_stand_in(
+    found: Document, trainjob: Document, documents: Sequence[Document], runtime: str | None
+) -> bool:
+    """Whether a runtime of ours is shown in place of one of Kubeflow Trainer's."""
+    is_given = runtime is not None or any(
+        each.get("kind") in catalogue.RUNTIME_KINDS for each in documents
+    )
+    return not is_given and _name(found) != _reference(trainjob)
 
 
 def _load_runtime(runtime: str) -> Document:
@@ -118,7 +152,7 @@ def _preview_job(
         runtime=spec.runtime,
         has_git_code=spec.code is not None and spec.code.git is not None,
     )
-    found = _from_catalogue(name, "runtime", "or give its manifest with --runtime FILE")
+    found = _from_catalogue(name, "runtime", _OR_FILE)
     return _warned(preview_job(spec, found, platform), warnings)
 
 
