@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ def read_preview(
     if is_trainjob or any("kind" in each or "apiVersion" in each for each in documents):
         trainjob = _find_trainjob(documents, file)
         found = _runtime_of(trainjob, documents, runtime, version)
+        beside = _config_maps_beside(trainjob, documents, file)
         if _is_stand_in(found, trainjob, documents, runtime):
             from astrago_trainer.core.convert.trainjob import stand_in
 
@@ -40,8 +41,9 @@ def read_preview(
                 **trainjob,
                 "spec": {**trainjob["spec"], "runtimeRef": {"name": _name(found)}},
             }
-            return _warned(preview_pair(found, renamed, version), (stand_in(_reference(trainjob)),))
-        return preview_pair(found, trainjob, version)
+            warnings = (stand_in(_reference(trainjob)), *beside)
+            return _warned(preview_pair(found, renamed, version), warnings)
+        return _warned(preview_pair(found, trainjob, version), beside)
     if len(documents) > 1:
         raise Unreadable(
             [
@@ -107,6 +109,32 @@ def _runtime_of(
             ours = platform.runtime_for(framework, runtime=None, has_git_code=False)
             return _from_catalogue(ours, "runtime", _OR_FILE)
     return _from_catalogue(name, "spec.runtimeRef.name", _OR_FILE)
+
+
+def _config_maps_beside(
+    trainjob: Document, documents: Sequence[Document], file: str
+) -> tuple[Problem, ...]:
+    """ConfigMaps that the job mounts and that a file in the same folder has; `apply` wants both files."""
+    here = {_name(each) for each in documents if each.get("kind") == "ConfigMap"}
+    names = set(_mounted(trainjob)) - here
+    if not names:
+        return ()
+    from astrago_trainer.cli.job_file import missing_config_maps
+
+    own = {each.name for each in platform_here().system_scripts}  # the platform brings these along
+    return tuple(
+        each for each in missing_config_maps(names - own, [file]) if each.remedy.startswith("Give")
+    )
+
+
+def _mounted(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        source = value.get("configMap")
+        if isinstance(source, Mapping) and isinstance(source.get("name"), str):
+            yield source["name"]
+    inner = value.values() if isinstance(value, Mapping) else value
+    for each in inner if isinstance(value, Mapping | list) else ():
+        yield from _mounted(each)
 
 
 def _is_stand_in(
