@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
 from tests.environments.wheels import make_wheel, served
 
+from astrago_trainer.cli.terminal import Terminal, problem_lines
+from astrago_trainer.cli.words import wrapped
 from astrago_trainer.client.requests import script_request
+from astrago_trainer.core.errors import Problem
+
+from .jobs import OWN_CODES, on_terminal
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +90,15 @@ def test_a_job_that_never_started_offers_neither_logs_nor_a_restart(astrago, tmp
     assert "astrago restart" not in result.err
     monkeypatch.delenv("ASTRAGO_LOCAL_OVERSIZE")
     assert astrago("explain", "large").out.count("asked for 4000 CPU") == 1
+    assert "astrago logs" not in astrago("status", "large").out
+    for words in (
+        ("logs", "large"),
+        ("explain", "large"),
+        ("status", "large"),
+        ("logs", "no-job" * 20),
+    ):
+        lines = OWN_CODES.sub("", on_terminal(*words).out).splitlines()
+        assert max(map(len, lines)) <= 80, lines
 
 
 @pytest.mark.parametrize(
@@ -119,3 +134,21 @@ def test_the_framework_is_the_one_that_the_script_imports(tmp_path, text, framew
     script.write_text(text)
     assert script_request(script, (), {})["framework"] == framework
     assert script_request(script, (), {"framework": "horovod"})["framework"] == "horovod"
+
+
+def test_a_note_on_progress_fits_80_columns():
+    text = "── Pulling: installing torch 2.15 for pytorch/pytorch:2.2.2-cuda11.8-cudnn8-runtime (one time), 41 %"
+    lines = wrapped(text, 80)
+    assert max(map(len, lines)) <= 80
+    assert " ".join(map(str.strip, lines)) == text
+
+
+def test_a_command_in_an_error_is_not_broken_at_a_hyphen():
+    terminal = Terminal(io.StringIO())
+    terminal.is_interactive = True
+    terminal.width = 80
+    file = "a-folder-with-a-long-name/tensorflow-train-script-configmap.yaml"
+    lines = problem_lines(
+        [Problem("x", "code", "wrong.", f"Give both: astrago apply -f {file}")], terminal
+    )
+    assert any(file in line for line in lines)
