@@ -27,7 +27,7 @@ STOP_SECONDS = 30.0
 def main() -> int:
     with tempfile.TemporaryDirectory(prefix="astrago-demo-") as folder, server(folder) as url:
         os.environ |= {"ASTRAGO_SERVER": url, "ASTRAGO_NAMESPACE": "demo"}
-        say(f"A server answers at {url}. Two nodes train a small classifier on it:")
+        say(f"A server answers at {url}.", "Two nodes train a small classifier on it:")
         try:
             code = astrago(*RUN, *(("--env", "EPOCHS") if "EPOCHS" in os.environ else ()))
             if code == 0:

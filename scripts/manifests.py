@@ -2,7 +2,8 @@
 
 The GPU variants of the samples, and `kubeflow-training-integration/`: the eight files of the backend
 integration under their names. Their sources are `runtimes/*` and `runtimes/system/*`; a test holds
-the files equal to what this makes.
+the files equal to what this makes. The overlays of `kustomize/` have copies of the samples, because
+kustomize reads no file outside the folder of an overlay.
 """
 
 from __future__ import annotations
@@ -47,7 +48,19 @@ def files() -> dict[Path, str]:
     }
     made |= _integration("pytorch", "pytorch-simple", "pytorch-runtime-simple", "user123")
     made |= _integration("tensorflow", "tensorflow-distributed", "tensorflow-runtime", "user456")
+    made |= _copies("ddp", "samples/mnist-ddp.py")
+    made |= _copies("fsdp", "samples/fsdp/t5-fsdp.py", "samples/fsdp/requirements.txt")
     return made
+
+
+def _copies(overlay: str, *sources: str) -> dict[Path, str]:
+    """The files that an overlay puts into its ConfigMap."""
+    return {
+        Path("kustomize/overlays", overlay, Path(source).name): (
+            f"{MADE}{source}.\n{(ROOT / source).read_text(encoding='utf-8')}"
+        )
+        for source in sources
+    }
 
 
 def _integration(

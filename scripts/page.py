@@ -49,7 +49,8 @@ def build() -> None:
     if not kept.is_dir():
         made = Path(tempfile.mkdtemp(prefix="web-", dir=_cache()))
         try:
-            _npm("run", "--silent", "build", "--", "--outDir", str(made), "--emptyOutDir")
+            words = ("run", "--silent", "build", "--", "--outDir", str(made), "--emptyOutDir")
+            _npm(*words, is_quiet=True)
             made.chmod(0o755)
             made.rename(kept)
         except OSError:
@@ -110,10 +111,10 @@ def source_hash() -> str:
     return digest.hexdigest()[:20]
 
 
-def _npm(*words: str) -> None:
+def _npm(*words: str, is_quiet: bool = False) -> None:
     environment = _environment()
     _install(environment)
-    _run(["npm", *words], environment)
+    run(["npm", *words], environment, is_quiet=is_quiet)
 
 
 def _install(environment: dict[str, str]) -> None:
@@ -125,16 +126,25 @@ def _install(environment: dict[str, str]) -> None:
     mark = WEB / "node_modules" / ".lock-hash"
     if mark.is_file() and mark.read_text(encoding="ascii") == lock:
         return
-    _run(["npm", "install", "--no-save", "--silent"], environment)
+    run(["npm", "install", "--no-save", "--silent"], environment)
     mark.write_text(lock, encoding="ascii")
 
 
-def _run(command: list[str], environment: dict[str, str]) -> None:
+def run(command: list[str], environment: dict[str, str], *, is_quiet: bool = False) -> None:
+    """In web/; raises Failed. The output of a quiet one is shown only when it fails."""
     program = shutil.which(command[0], path=environment["PATH"])
     if program is None:
         raise Failed(f"{command[0]} is missing; install Node {_text(NODE_AT_LEAST)} or newer.")
-    done = subprocess.run([program, *command[1:]], cwd=WEB, env=environment)
+    done = subprocess.run(
+        [program, *command[1:]],
+        cwd=WEB,
+        env=environment,
+        stdout=subprocess.PIPE if is_quiet else None,
+        stderr=subprocess.STDOUT if is_quiet else None,
+    )
     if done.returncode != 0:
+        if is_quiet:
+            sys.stderr.write(done.stdout.decode("utf-8", "replace"))
         raise Failed(f"'{' '.join(command)}' in web/ ended with {done.returncode}; see above.")
 
 

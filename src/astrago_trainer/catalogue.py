@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from astrago_trainer.core.platform import Platform, SystemScripts, TrainerVersion
 
+_FRAMEWORK_WORDS = ("torch", "tensorflow", "horovod")
 RUNTIME_KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
 FRAMEWORK_LABEL = "trainer.kubeflow.org/framework"
 
@@ -92,14 +93,49 @@ def runtime_text(name: str) -> str:
     return _text(name, "runtime.yaml")
 
 
-def sample_trainjob(name: str) -> dict[str, Any]:
+def sample_trainjob(name: str, version: TrainerVersion = "2.1") -> dict[str, Any]:
     """A TrainJob that runs on it."""
-    return dict(one_of_kind(_documents(name, "trainjob.yaml"), ("TrainJob",), "TrainJob"))
+    documents = parse_documents(sample_text(name, version).encode(), f"{name}/trainjob.yaml")
+    return dict(one_of_kind(documents, ("TrainJob",), "TrainJob"))
 
 
-def sample_text(name: str) -> str:
-    """The sample as it is shipped."""
-    return _text(name, "trainjob.yaml")
+def sample_text(name: str, version: TrainerVersion = "2.1") -> str:
+    """The sample as it is shipped, for 2.1; for a later release with the changes to pods in its dialect."""
+    text = _text(name, "trainjob.yaml")
+    if version == "2.1":
+        return text
+    head = f"# The sample of {name} for Trainer {version}.\n"
+    text = re.sub(r"\A(?:#.*\n)*", lambda _: head, text)
+    text = re.sub(r"^  podTemplateOverrides:\n((?:    .*\n)+)", _patches, text, flags=re.MULTILINE)
+    assert "podTemplateOverrides" not in text, name
+    return text
+
+
+def _patches(overrides: re.Match[str]) -> str:
+    """`podTemplateOverrides` as `runtimePatches`: the same pods, further down."""
+    from astrago_trainer.core.render.pods import MANAGER
+
+    lines = [
+        "  runtimePatches:",
+        f"    - manager: {MANAGER}",
+        "      trainingRuntimeSpec:",
+        "        template:",
+        "          spec:",
+        "            replicatedJobs:",
+    ]
+    entries = re.findall(
+        r"    - targetJobs:\n((?:        - name: .*\n)+)((?:      .*\n)+)", overrides[1]
+    )
+    pods = [(name, pod) for names, pod in entries for name in re.findall(r"name: (\S+)", names)]
+    for target, pod in pods:
+        lines += [
+            f"              - name: {target}",
+            "                template:",
+            "                  spec:",
+            "                    template:",
+        ]
+        lines += [f"                {line}" for line in pod.splitlines()]
+    return "\n".join(lines) + "\n"
 
 
 def script(name: str) -> str:
@@ -148,7 +184,10 @@ def unknown_runtime(name: str, known: Sequence[str], where: str = "in the catalo
     """What is said of a name that `where` does not have; names the nearest."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name, known, 1)
+    # A name with a framework in it means that framework, however near a name of another one is.
+    mentioned = [each for each in _FRAMEWORK_WORDS if each in name]
+    alike = [each for each in known if any(word in each for word in mentioned)]
+    close = get_close_matches(name, alike if mentioned else known, 1)
     nearest = f"Did you mean {close[0]}? " if close else ""
     install = "An administrator adds those of the catalogue: astrago install --apply."
     shown = name if len(name) <= 60 else f"{name[:59]}…"

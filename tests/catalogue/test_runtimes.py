@@ -10,7 +10,7 @@ import pytest
 import yaml
 from tests.debian import debian_program
 
-from catalogue.inline import RUNTIMES, SYSTEM, filled
+from catalogue.inline import ROOT, RUNTIMES, SYSTEM, filled
 
 # folder -> name, framework, image of the container `node`
 RUNTIME_FACTS = {
@@ -435,9 +435,13 @@ def test_both_generations_train_with_the_same_script():
 # Scripts
 
 
-@pytest.mark.parametrize("path", sorted(RUNTIMES.glob("*/*.yaml")), ids=lambda p: p.parent.name)
-def test_a_script_inside_a_yaml_file_is_the_one_in_the_system_folder(path):
-    # To write them anew: python tests/catalogue/inline.py
+@pytest.mark.parametrize(
+    "path",
+    [*sorted(RUNTIMES.glob("*/*.yaml")), *sorted(ROOT.glob("samples/fsdp/*.yaml"))],
+    ids=lambda p: f"{p.parent.name}/{p.stem}",
+)
+def test_a_script_inside_a_yaml_file_is_the_file_it_is_a_copy_of(path):
+    # To write them anew: make manifests
     assert path.read_text() == filled(path.read_text())
 
 

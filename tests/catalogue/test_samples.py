@@ -73,6 +73,9 @@ def test_two_processes_learn_the_pictures_together(env):
     ]
     assert losses(output)[-1] < 0.5 * losses(output)[0]
     assert "All 2 ranks hold equal weights\nTraining finished\nfinal mean loss: " in output
+    assert output.count("분산 학습 초기화 성공!") == 2
+    assert "노드 수: 1\n" in output, "two processes on one node"
+    assert f"최종 평균 Loss: {final_loss(output):.4f}\n" in output
 
 
 @pytest.mark.req("M96")

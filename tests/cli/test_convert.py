@@ -169,6 +169,27 @@ def test_the_script_beside_a_manifest_stands_in_for_its_config_map(
     assert "torch-distributed is not one of the platform's runtimes" in result.err
 
 
+def test_a_config_map_in_a_file_beside_the_job_is_asked_for(
+    tmp_path: Path, astrago: Astrago
+) -> None:
+    trainjob = catalogue.sample_trainjob("pytorch-simple")
+    trainjob["spec"]["trainer"]["resourcesPerNode"] = {"limits": {"cpu": "50m", "memory": "64Mi"}}
+    job, code = tmp_path / "trainjob.yaml", tmp_path / "code.yaml"
+    job.write_text(yaml.safe_dump(trainjob))
+
+    alone = astrago("apply", "-f", job)
+    assert (alone.code, "error    ConfigMap train-script\n" in alone.err) == (1, True)
+
+    code.write_text(yaml.safe_dump(a_config_map(SCRIPT)))
+    command = f"astrago apply -f {job} -f {code}"
+    assert command in astrago("apply", "-f", job).err
+    assert command in astrago("convert", "-f", job).err
+    assert command in astrago("preview", "-f", job).out
+    both = astrago("apply", "-f", job, "-f", code, "--follow")
+    assert both.code == 0, both.err
+    assert "rank 1 of 2" in both.out
+
+
 def test_code_from_git_lies_at_one_place_and_other_config_maps_are_not_lost_in_silence(
     tmp_path: Path, astrago: Astrago
 ) -> None:

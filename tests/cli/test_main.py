@@ -25,7 +25,10 @@ def test_help_lists_the_commands_in_80_columns(astrago: Astrago) -> None:
     for argv in ([], ["--help"], ["-h"]):
         result = astrago(*argv)
         assert result.code == 0
-        assert all(name in result.out for name in main.COMMANDS)
+        for name, text in main.COMMANDS.items():
+            assert f"\n  {name} " in result.out
+            assert f"  {text}\n" in result.out
+        assert max(map(len, result.out.splitlines())) <= 80
         assert not result.err
     for name in main.COMMANDS:
         text = astrago(name, "--help")

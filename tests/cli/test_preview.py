@@ -177,6 +177,17 @@ def test_a_runtime_that_nobody_has_is_answered_with_the_known_ones(
         assert f"there is no runtime '{name}' in the catalogue" in result.err
 
 
+def test_a_runtime_of_the_operator_is_previewed_on_ours_as_apply_takes_it(
+    astrago: Astrago, tmp_path: Path
+) -> None:
+    result = astrago("preview", "-f", write(tmp_path / "job.yaml", a_trainjob("torch-distributed")))
+    assert result.code == 0, result.err
+    assert "torch-distributed is not one of the platform's runtimes" in result.out
+    result = astrago("preview", "-f", write(tmp_path / "job.yaml", a_trainjob("torch-distribted")))
+    assert result.code == 1
+    assert "tensorflow-distributed?" not in result.err
+
+
 def test_a_trainjob_without_a_reference_asks_for_one(astrago: Astrago, tmp_path: Path) -> None:
     trainjob = changed(a_trainjob(), "spec/runtimeRef", {})
     result = astrago("preview", "-f", write(tmp_path / "job.yaml", trainjob))

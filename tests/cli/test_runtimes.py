@@ -89,3 +89,15 @@ def test_the_manifest_can_be_piped_into_a_preview(astrago_program: Astrago, tmp_
     sample = astrago_program("runtimes", "pytorch-runtime", "--sample").out
     both = f"{manifest}---\n{sample}".encode()
     assert astrago_program("preview", "-f", "-", stdin=both).code == 0
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2", "2.3"])
+@pytest.mark.parametrize("name", catalogue.names())
+def test_a_sample_is_accepted_by_the_release_it_was_asked_for(
+    name: str, version: str, astrago: Astrago, tmp_path: Path
+) -> None:
+    sample = astrago("runtimes", name, "--sample", "--trainer-version", version)
+    (tmp_path / "trainjob.yaml").write_text(sample.out)
+    words = ("--trainjob", tmp_path / "trainjob.yaml", "--trainer-version", version)
+    shown = astrago("preview", "--runtime", name, *words)
+    assert shown.code == 0, shown.out + shown.err

@@ -30,6 +30,7 @@ MACHINE = MachineFacts(
     memory=32 * 2**30,
     gpus=2,
     has_driver=True,
+    refuses_larger=False,
     open_files=65536,
     data="/data",
     data_trouble="",

@@ -45,7 +45,8 @@ def test_what_is_missing_is_named(changes, subject, state, said, mend):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"gpus": 0, "has_driver": False}, "none; jobs that ask for one wait"),
+        ({"gpus": 0, "has_driver": False}, "none; jobs that ask for one run on CPU"),
+        ({"gpus": 0, "has_driver": False, "refuses_larger": True}, "ask for one are refused"),
         ({"database_version": ""}, "made at the first start"),
         ({"port_trouble": "in use", "answering": "astrago 0.1.0"}, "astrago 0.1.0 answers"),
     ],

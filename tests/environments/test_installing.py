@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.environments.wheels import make_wheel
 
+from astrago_trainer.environments import installing
 from astrago_trainer.environments.folders import Environment, environment_of, installed
 from astrago_trainer.environments.installing import InstallFailed, Progress, install, remove
 
@@ -55,6 +56,12 @@ def test_an_environment_is_installed_once(wheels):
     shutil.rmtree(wheels)  # nothing is fetched again
     install(environment, seen.append, lines.append)
     assert [mark["requirements"] for _, mark in installed()] == [["greeting"]]
+    ((folder, mark),) = installed()
+    files = {
+        path.stat().st_ino: path.lstat().st_size for path in folder.rglob("*") if path.is_file()
+    }
+    assert mark["is_measured"]
+    assert 0 < mark["bytes"] <= sum(files.values())
 
 
 def test_two_at_once_install_one(wheels):
@@ -103,6 +110,30 @@ def test_requirements_that_cannot_be_met_are_named(wheels, requirement, said):
     assert "cause:" not in str(failed.value)
     assert "Correct the requirements" in str(failed.value)
     assert not environment.folder.exists()
+
+
+def test_a_requirement_that_cannot_be_read_is_named_by_its_text(wheels):
+    environment = an_environment("greeting", "foo bar")
+    lines: list[str] = []
+    with pytest.raises(InstallFailed) as failed:
+        install(environment, lambda _: None, lines.append)
+    assert "requirement 2, 'foo bar', is no package" in str(failed.value)
+    assert "^" not in str(failed.value)
+    assert "astrago-install-" not in f"{failed.value}{lines}"
+
+
+def test_the_progress_of_a_killed_install_is_not_shown_for_the_next(wheels, monkeypatch):
+    environment = an_environment("greeting")
+    shared = environment.folder.with_suffix(".progress")
+    shared.parent.mkdir(parents=True)
+    shared.write_text('{"written": 99, "percent": 99}')
+    found: list[bool] = []
+    run = installing._Installer.run
+    monkeypatch.setattr(
+        installing._Installer, "run", lambda self: (found.append(shared.exists()), run(self))
+    )
+    install(environment, lambda _: None)
+    assert found == [False]
 
 
 def test_without_a_network_the_command_that_helps_is_named(wheels, monkeypatch):

@@ -76,7 +76,8 @@ def test_every_page_is_followed_by_a_test():
 
 @pytest.mark.req("M93", "M103", "M104", "M106", "M107", "M108")
 def test_the_job_of_the_guide_is_the_one_of_the_mission():
-    job = yaml.safe_load((ROOT / "samples/fsdp/trainjob.yaml").read_text(encoding="utf-8"))
+    text = (ROOT / "samples/fsdp/trainjob.yaml").read_text(encoding="utf-8")
+    job, code = yaml.safe_load_all(text)
     (override,) = job["spec"]["podTemplateOverrides"]
     trainer, pod = job["spec"]["trainer"], override["spec"]
     *_, script = trainer["command"]
@@ -94,17 +95,23 @@ def test_the_job_of_the_guide_is_the_one_of_the_mission():
     gpus = {"nvidia.com/gpu": "8"}
     assert trainer["resourcesPerNode"] == {"limits": gpus, "requests": gpus}
     for line in (
-        "git clone --depth=1 https://github.com/xiilab/astrago-trainer.git /workspace/code",
-        "cd /workspace/code/samples/fsdp",
         "pip install -r requirements.txt",
         "export MASTER_ADDR=$PET_MASTER_ADDR MASTER_PORT=${PET_MASTER_PORT:-29500}",
     ):
         assert line in script.splitlines()
+    assert "\ncd /workspace/scripts #" in script
+    assert code["data"].keys() == {"t5-fsdp.py", "requirements.txt"}
     assert script.replace("\\\n", "").split("exec ")[1].split() == [
         "torchrun", "--nproc_per_node=8", "--rdzv_id=elastic-job", "--rdzv_backend=c10d",
         "--rdzv_endpoint=$MASTER_ADDR:$MASTER_PORT", "t5-fsdp.py",
         '--model_id="google-t5/t5-large"', "--epochs=10", "--save_path=/checkpoints",
     ]  # fmt: skip
+
+
+def test_no_sample_clones_a_repository_that_is_not_published():
+    manifests = [*ROOT.glob("samples/**/*.yaml"), *ROOT.glob("kustomize/**/*.yaml")]
+
+    assert [path for path in manifests if "https://github.com/" in path.read_text("utf-8")] == []
 
 
 @pytest.mark.req("M88", "M91", "M107", "M109", "M112", "M118")

@@ -379,7 +379,9 @@ def test_the_legacy_overlay_patches_what_the_documents_patches():
         each["target"] for each in wanted["patches"]
     ]
     for own, theirs in zip(ours["patches"], wanted["patches"], strict=True):
-        (patch,), (expected,) = (yaml.safe_load(each["patch"]) for each in (own, theirs))
+        patch, *others = yaml.safe_load(own["patch"])
+        (expected,) = yaml.safe_load(theirs["patch"])
+        assert {each["op"] for each in others} == {"add"}, "the code, in place of the clone"
         assert (patch["op"], patch["path"]) == (expected["op"], expected["path"])
         *_, folder, train = (tidy(line) for line in expected["value"].splitlines())
         assert folder in patch["value"].splitlines()

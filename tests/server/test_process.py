@@ -113,6 +113,9 @@ def test_the_first_apis_requests_word_for_word_on_a_small_machine(tmp_path, body
         kind = ("-H", "Content-Type: application/json")
         made = curl("-X", "POST", f"{base}/create", *kind, "-d", body)
         assert made["status"] == "success"
+        (warning,) = made["warnings"]
+        assert (warning["path"], warning["code"]) == ("resources", "job-larger-than-machine")
+        assert warning["message"].startswith("asked for 4 CPU, 16Gi and 1 GPU per node on 2 nodes")
         name = made["trainjob_name"]
         assert re.fullmatch(r"user123-job-\d{14}(-\w+)?", str(name))
         assert curl(f"{base}/{name}/status?namespace=user-123")["state"] in ("Running", "Complete")

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 
 import pytest
-from scripts.page import make_programs
+from scripts.page import Failed, make_programs, run
+
+
+def test_what_a_build_prints_is_shown_only_when_it_fails(capfd):
+    here = dict(os.environ)
+    run(["sh", "-c", "echo built; echo more >&2"], here, is_quiet=True)
+    assert capfd.readouterr() == ("", "")
+    with pytest.raises(Failed):
+        run(["sh", "-c", "echo a wrong type; exit 1"], here, is_quiet=True)
+    assert "a wrong type" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["npm", "npx"])

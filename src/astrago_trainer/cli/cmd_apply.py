@@ -29,8 +29,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-f",
         "--file",
         required=True,
+        action="append",
         metavar="FILE",
-        help="job file, TrainJob, or PyTorchJob, TFJob, MPIJob of v1; YAML or JSON; - is standard input",
+        help="job file, TrainJob, or PyTorchJob, TFJob, MPIJob of v1; YAML or JSON; - is standard input; "
+        "a second -f names the file with its ConfigMap",
     )
     parser.add_argument("--follow", action="store_true", help="show its output, to its end")
     add_output(parser)
@@ -41,13 +43,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(options: argparse.Namespace) -> int:
     from contextlib import closing
 
-    from astrago_trainer.cli.job_file import read_job_file
+    from astrago_trainer.cli.job_file import missing_config_maps, mounted_config_maps, read_job_file
     from astrago_trainer.cli.starting import start
+    from astrago_trainer.core.errors import InvalidRequest
 
-    body = _whole(read_job_file(options.file))
+    body = _whole(read_job_file(*options.file))
+    mounted = mounted_config_maps(body)
     # A file may say where it belongs; what was typed says it better.
     options.namespace = options.namespace or body.get("namespace")
     with closing(open_door(options)) as door:
+        # On a cluster they may exist; a machine has no others than those that jobs bring along.
+        if mounted and door.whoami()["engine"] == "local":
+            raise InvalidRequest(missing_config_maps(mounted, options.file, severity="error"))
         spec = {**body, "namespace": door.namespace}
         return start(
             door, lambda: door.submit(spec), is_detached=not options.follow, output=options.output

@@ -56,14 +56,33 @@ def _list(output: str) -> int:
     if is_for_programs(output):
         show_value({"items": rows}, output)
         return 0
+    from astrago_trainer.cli.terminal import cut
     from astrago_trainer.cli.words import columns
 
     table = [["NAME", "CONTENT", "STATE", "SIZE", "IMAGES"]]
     for row in rows:
-        size = f"{row['bytes'] / 1e9:.1f} GB" if row["bytes"] else ""
-        table.append([row["name"], row["title"], row["state"], size, row["images"]])
-    show_lines(columns(table, terminal_for(output)))
+        table.append([row["name"], row["title"], _state(row), _size(row), row["images"]])
+    terminal = terminal_for(output)
+    # The last column is cut to 12 at most; what is still too wide goes from the content.
+    taken = sum(max(len(row[place]) for row in table) for place in (0, 2, 3)) + 12 + 4 * 2
+    for texts in table:
+        texts[1] = cut(texts[1], max(terminal.width - taken, 12))
+    show_lines(columns(table, terminal))
     return 0
+
+
+def _state(row: dict[str, Any]) -> str:
+    return str(row["state"]).removeprefix("installed ")
+
+
+def _size(row: dict[str, Any]) -> str:
+    if not row["bytes"]:
+        return ""
+    is_small = row["bytes"] < 10**9
+    if row["is_estimate"]:
+        amount = f"{row['bytes'] / 1e6:.0f} MB" if is_small else f"{row['bytes'] / 1e9:.0f} GB"
+        return f"about {amount}"
+    return f"{row['bytes'] / 1e6:.0f} MB" if is_small else f"{row['bytes'] / 1e9:.1f} GB"
 
 
 def _rows() -> list[dict[str, Any]]:
@@ -77,23 +96,28 @@ def _rows() -> list[dict[str, Any]]:
             "title": "yours",
             "state": "ready",
             "bytes": 0,
+            "is_estimate": False,
             "images": pattern,
             "folder": folder,
         }
         for pattern, folder in images_here().patterns.items()
     ]
+    marks = dict(installed())
     listed = set()
     for known in KNOWN.values():
         if not known.locks:
             continue
         found = environment_of(known.name)
         listed.add(found.folder)
+        mark = marks.get(found.folder, {})
+        is_measured = bool(mark.get("is_measured"))  # an earlier release did not measure
         rows.append(
             {
                 "name": known.name,
                 "title": found.title,
                 "state": "ready" if found.is_ready else "installed at first use",
-                "bytes": known.size,
+                "bytes": mark["bytes"] if is_measured else known.size,
+                "is_estimate": not is_measured,
                 "images": ", ".join(known.images),
                 "folder": str(found.folder),
             }
@@ -104,10 +128,11 @@ def _rows() -> list[dict[str, Any]]:
             "title": mark["title"],
             "state": "ready",
             "bytes": mark["bytes"],
+            "is_estimate": not mark.get("is_measured"),
             "images": "jobs with these requirements" if mark["requirements"] else "",
             "folder": str(folder),
         }
-        for folder, mark in installed()
+        for folder, mark in marks.items()
         if folder not in listed
     ]
     return rows

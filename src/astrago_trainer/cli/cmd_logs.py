@@ -77,7 +77,8 @@ def execute(options: argparse.Namespace) -> int:
 
 def _show(door: Door, job: Json, query: LogQuery) -> int:
     from astrago_trainer.cli.screen import Screen
-    from astrago_trainer.cli.words import why
+    from astrago_trainer.cli.words import folded, why
+    from astrago_trainer.client.models import ENDED
 
     screen = Screen(ranks=job["nodes"] if query.rank is None else 1)
     is_empty = True
@@ -88,7 +89,10 @@ def _show(door: Door, job: Json, query: LogQuery) -> int:
     if is_empty and query.grep:
         screen.say("No line matches.")
     elif is_empty:
-        screen.say(f"{job['name']} has no output yet; it is {job['phase']}: {why(job)}")
+        is_over = job["phase"] in ENDED
+        none = "has no output" if is_over else "has no output yet"
+        text = f"{job['name']} {none}; it is {job['phase']}: {why(job)}"
+        screen.say(*folded(text, screen.err))
     return 0
 
 

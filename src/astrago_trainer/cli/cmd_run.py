@@ -7,6 +7,10 @@ import argparse
 from astrago_trainer.cli.doors import add_options, add_output, open_door
 from astrago_trainer.cli.exits import EPILOG
 
+TYPE_CHECKING = False  # as in main.py
+if TYPE_CHECKING:
+    from astrago_trainer.core.errors import Problem
+
 TAKES_ARGUMENTS = True
 """What stands behind -- is the script's."""
 
@@ -83,6 +87,7 @@ def execute(options: argparse.Namespace) -> int:
 
     from astrago_trainer.cli.starting import start
     from astrago_trainer.client.requests import script_request
+    from astrago_trainer.core.errors import InvalidRequest
 
     body = script_request(
         options.file,
@@ -92,9 +97,32 @@ def execute(options: argparse.Namespace) -> int:
         files=options.files,
     )
     with closing(open_door(options)) as door:
-        return start(
-            door, lambda: door.submit(body), is_detached=options.detach, output=options.output
-        )
+        try:
+            return start(
+                door, lambda: door.submit(body), is_detached=options.detach, output=options.output
+            )
+        except InvalidRequest as error:
+            if options.requirements is None:
+                raise
+            raise InvalidRequest(
+                _in_file(each, options.requirements) for each in error.problems
+            ) from None
+
+
+def _in_file(problem: Problem, file: str) -> Problem:
+    """A requirement is known to the service by its number; a person knows the file and its line."""
+    import re
+    from dataclasses import replace
+    from pathlib import Path
+
+    from astrago_trainer.core.spec.text import requirement_lines
+
+    found = re.fullmatch(r"requirements\[(\d+)\]", problem.path)
+    if found is None:
+        return problem
+    lines = Path(file).read_text(encoding="utf-8").splitlines()
+    numbers = [number for number, line in enumerate(lines, 1) if requirement_lines(line)]
+    return replace(problem, path=f"{file}, line {numbers[int(found[1])]}")
 
 
 def _fields(options: argparse.Namespace) -> dict[str, object]:

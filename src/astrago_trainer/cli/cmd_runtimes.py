@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from astrago_trainer.cli.cmd_preview import VERSIONS
+
 TYPE_CHECKING = False  # as in main.py
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +34,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     files = parser.add_mutually_exclusive_group()
     files.add_argument("--sample", action="store_true", help="print its sample TrainJob")
     files.add_argument("--script", action="store_true", help="print its training script")
+    parser.add_argument(
+        "--trainer-version",
+        choices=VERSIONS,
+        default=VERSIONS[0],
+        help="of --sample: release of Kubeflow Trainer (default: %(default)s)",
+    )
     parser.set_defaults(usage_error=parser.error)
 
 
@@ -51,9 +59,9 @@ def _one(options: argparse.Namespace) -> Iterator[str]:
     if options.script:
         yield catalogue.script(options.name)
     elif options.sample and options.output == "json":
-        yield _json(catalogue.sample_trainjob(options.name))
+        yield _json(catalogue.sample_trainjob(options.name, options.trainer_version))
     elif options.sample:
-        yield catalogue.sample_text(options.name)
+        yield catalogue.sample_text(options.name, options.trainer_version)
     elif options.output == "json":
         yield _json(catalogue.load_runtime(options.name))
     elif options.output == "yaml":

@@ -23,7 +23,7 @@ def explain_page(name: str, found: Mapping[str, Any], terminal: Terminal) -> lis
     for text in said[-_MOST_LINES:]:
         lines += [f"    {each}" for each in folded(text, terminal, indent=4)]
     short = found.get("shortfall")  # a server of an earlier release does not say
-    if short and not short["is_refused"]:
+    if short and not short["is_refused"] and found["reason"] != "TooLarge":  # it never ran
         text = clean(short["message"])
         lines += [
             f"  {each}" for each in folded(f"{text[:1].upper()}{text[1:]}.", terminal, indent=2)

@@ -21,6 +21,15 @@ Json = Mapping[str, Any]
 _MOST_FAILURE_LINES = 6
 _STEP = re.compile(r"\d %$")
 _TOLD = ("Suspended", "Deleting")
+_DOES = {
+    "logs": "its output again",
+    "restart": "try again from the beginning",
+    "environments": "what is installed here",
+    "clone": "begin a new job like it",
+    "events": "what happened to it",
+    "up": "a server that runs larger jobs with what there is",
+}
+"""What a command of `explain` does."""
 
 
 def follow_job(
@@ -142,7 +151,7 @@ def _tell_waiting(screen: Screen, job: Json, told: str) -> str:
     step = _STEP.sub("", text)  # of a progress in percent, each tenth is enough
     if screen.err.is_interactive or job["phase"] == "Running" or step == told:
         return told
-    screen.say(text)
+    screen.say(*words.wrapped(text, screen.err.width))
     return step
 
 
@@ -175,10 +184,23 @@ def _result(door: Door, job: Json, terminal: Terminal) -> list[str]:
             lines += _indented(line, 4, terminal)
         commands = [
             (f"astrago explain {name}{door.flags}", "why, and what to do"),
-            (f"astrago logs {name}{door.flags}", "its output again"),
-            (f"astrago restart {name}{door.flags}", "try again from the beginning"),
+            *_next_steps(door, job),
         ]
     return [*lines, *words.next_commands(commands, terminal)]
+
+
+def _next_steps(door: Door, job: Json) -> list[tuple[str, str]]:
+    """What `explain` advises, each with what it does; nothing when the job is gone meanwhile."""
+    try:
+        steps = door.explain(job["name"])["next_steps"]
+    except NotFound:
+        return []
+    named = f" --namespace {job['namespace']}"
+    found = []
+    for step in map(clean, steps):
+        verb = next((each for each in step.split() if each in _DOES), "")
+        found.append((step.replace(named, door.flags), _DOES.get(verb, "")))
+    return found
 
 
 def _indented(text: str, indent: int, terminal: Terminal) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from astrago_trainer.core.errors import Problem, Unreadable
+from astrago_trainer.core.errors import Problem, Severity, Unreadable
 from astrago_trainer.manifests import items_of, load_documents
 
 if TYPE_CHECKING:
@@ -16,14 +17,20 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 _SCRIPT = "train.py"
+_SUFFIXES = (".yaml", ".yml", ".json")
+_MOST_BESIDE = 100
+"""Files of a folder that are searched for a ConfigMap."""
 _SEED_FIELDS = frozenset({"user_id", "training_code"})
 
 
-def read_job_file(file: str) -> Converted:
-    """Raises Unreadable; what is in the fields is checked by the service, all at once."""
+def read_job_file(file: str, *others: str) -> Converted:
+    """Raises Unreadable; what is in the fields is checked by the service, all at once.
+
+    `others` bring what the job refers to: the ConfigMap with its code.
+    """
     from astrago_trainer.core.convert import Converted
 
-    documents = items_of(load_documents(file))
+    documents = [each for name in (file, *others) for each in items_of(load_documents(name))]
     shown = "<stdin>" if file == "-" else file
     if any("kind" in each for each in documents):
         return _convert(documents, shown)
@@ -41,6 +48,56 @@ def read_job_file(file: str) -> Converted:
 
     spec, warnings = read_seed_body(document)
     return Converted(spec.model_dump(mode="json", exclude_defaults=True), warnings)
+
+
+def missing_config_maps(
+    names: Iterable[str], files: Sequence[str], *, severity: Severity = "warning"
+) -> list[Problem]:
+    """What is said of ConfigMaps that a job mounts and that none of its files has."""
+    problems = []
+    for name in sorted(set(names)):
+        place = _defined_beside(name, files[0])
+        given = " ".join(f"-f {each}" for each in files)
+        problems.append(
+            Problem(
+                f"ConfigMap {name}",
+                "missing-config-map",
+                f"the job mounts it, and it is not in {', '.join(files)}; here it does not exist by itself."
+                if place is None
+                else f"the job mounts it, and it is in another file: {place}.",
+                "Put it into the same file; on a cluster it may also be created with kubectl first."
+                if place is None
+                else f"Give both: astrago apply {given} -f {place}",
+                severity,
+            )
+        )
+    return problems
+
+
+def mounted_config_maps(job: Json) -> list[str]:
+    """Names of the ConfigMaps that a job mounts beside its code; it does not bring them along."""
+    volumes = job.get("volumes")
+    found = volumes if isinstance(volumes, list) else []
+    return [
+        each["config_map"]
+        for each in found
+        if isinstance(each, dict) and isinstance(each.get("config_map"), str)
+    ]
+
+
+def _defined_beside(name: str, file: str) -> Path | None:
+    """The file in the same folder that has the ConfigMap."""
+    if file == "-" or not Path(file).is_file():
+        return None
+    near = (each for each in sorted(Path(file).parent.iterdir()) if each.suffix in _SUFFIXES)
+    for place in itertools.islice(near, _MOST_BESIDE):
+        try:
+            documents = items_of(load_documents(str(place)))
+        except Unreadable:
+            continue
+        if any(each.get("kind") == "ConfigMap" and _name(each) == name for each in documents):
+            return place
+    return None
 
 
 def with_defaults(body: Json) -> Json:

@@ -26,6 +26,8 @@ from astrago_trainer.client.models import ENDED
 Json = Mapping[str, Any]
 
 _LAST_EVENTS = 5
+_NEVER_STARTED = ("TooLarge", "Rejected")
+"""Reasons of jobs that have no output."""
 _MOST_PODS = 16
 _NARROW = (12, 15, 15)
 """Columns of rank, node and address: with them the longest phase and some words fit a line of 80."""
@@ -49,8 +51,9 @@ def job_page(
         shown = events if is_wide else events[-_LAST_EVENTS:]
         lines += ["", *event_table(shown, terminal)]
     is_over = job["phase"] in ENDED
+    logs = (f"astrago logs {'' if is_over else '-f '}{name}{flags}", "its output")
     commands = [
-        (f"astrago logs {'' if is_over else '-f '}{name}{flags}", "its output"),
+        *([] if job["reason"] in _NEVER_STARTED else [logs]),
         (f"astrago explain {name}{flags}", "why, and what to do")
         if job["phase"] not in ("Complete", "Running")
         else (f"astrago metrics {name}{flags}", "loss and other numbers"),

@@ -172,7 +172,8 @@ def _subparser(parser: argparse.ArgumentParser, name: str) -> argparse.ArgumentP
 
 
 def _overview() -> str:
-    lines = (f"  {name:<10}{text}" for name, text in COMMANDS.items())
+    wide = max(map(len, COMMANDS))
+    lines = (f"  {name:<{wide}}  {text}" for name, text in COMMANDS.items())
     return "\n".join(["commands:", *lines, "", "astrago COMMAND --help says more about a command."])
 
 
@@ -194,6 +195,14 @@ def _discard_stdout() -> None:
         os.close(nowhere)
 
 
+def _complain(text: str) -> None:
+    from astrago_trainer.cli.terminal import Terminal
+    from astrago_trainer.cli.words import folded
+
+    lines = folded(f"astrago: {text}", Terminal(sys.stderr))
+    sys.stderr.writelines(f"{line}\n" for line in lines)
+
+
 def _report(error: Exception) -> int:
     from astrago_trainer.cli.exits import NOT_FOUND
     from astrago_trainer.cli.terminal import Terminal, clean, problem_lines
@@ -201,14 +210,14 @@ def _report(error: Exception) -> int:
     from astrago_trainer.core.errors import AstragoError, InvalidRequest
 
     if isinstance(error, NotFound):
-        print(f"astrago: {clean(str(error))}", file=sys.stderr)
+        _complain(clean(str(error)))
         return NOT_FOUND
     if isinstance(error, InvalidRequest):
         terminal = Terminal(sys.stderr)
         sys.stderr.writelines(f"{line}\n" for line in problem_lines(error.problems, terminal))
         return FAILED
     if isinstance(error, AstragoError):
-        print(f"astrago: {clean(str(error))}", file=sys.stderr)
+        _complain(clean(str(error)))
         return FAILED
     if os.environ.get("ASTRAGO_DEBUG"):
         from traceback import print_exception

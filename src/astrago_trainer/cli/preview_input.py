@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ Document = Mapping[str, Any]
 
 _TRAINJOB = ("TrainJob",)
 _LEGACY = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "MXJob")
+_OR_FILE = "or give its manifest with --runtime FILE"
 _SEED_FIELDS = frozenset({"user_id", "training_code"})
 
 
@@ -31,7 +32,18 @@ def read_preview(
     documents = items_of(load_documents(file))
     if is_trainjob or any("kind" in each or "apiVersion" in each for each in documents):
         trainjob = _find_trainjob(documents, file)
-        return preview_pair(_runtime_of(trainjob, documents, runtime), trainjob, version)
+        found = _runtime_of(trainjob, documents, runtime, version)
+        beside = _config_maps_beside(trainjob, documents, file)
+        if _is_stand_in(found, trainjob, documents, runtime):
+            from astrago_trainer.core.convert.trainjob import stand_in
+
+            renamed = {
+                **trainjob,
+                "spec": {**trainjob["spec"], "runtimeRef": {"name": _name(found)}},
+            }
+            warnings = (stand_in(_reference(trainjob)), *beside)
+            return _warned(preview_pair(found, renamed, version), warnings)
+        return _warned(preview_pair(found, trainjob, version), beside)
     if len(documents) > 1:
         raise Unreadable(
             [
@@ -62,7 +74,12 @@ def _find_trainjob(documents: Sequence[Document], file: str) -> Document:
     return one_of_kind(documents, _TRAINJOB, "TrainJob", source=_shown(file))
 
 
-def _runtime_of(trainjob: Document, documents: Sequence[Document], runtime: str | None) -> Document:
+def _runtime_of(
+    trainjob: Document,
+    documents: Sequence[Document],
+    runtime: str | None,
+    version: TrainerVersion,
+) -> Document:
     """The one that was named, else one that stands in the same file, else the catalogue's."""
     if runtime is not None:
         return _load_runtime(runtime)
@@ -82,7 +99,52 @@ def _runtime_of(trainjob: Document, documents: Sequence[Document], runtime: str 
                 )
             ]
         )
-    return _from_catalogue(name, "spec.runtimeRef.name", "or give its manifest with --runtime FILE")
+    if name not in catalogue.names():
+        # As `apply` and `convert` do; imported here, because reading two manifests must start quickly.
+        from astrago_trainer.core.convert.trainjob import UPSTREAM_RUNTIMES
+
+        framework = UPSTREAM_RUNTIMES.get(name)
+        if framework is not None:
+            platform = platform_here(version)
+            ours = platform.runtime_for(framework, runtime=None, has_git_code=False)
+            return _from_catalogue(ours, "runtime", _OR_FILE)
+    return _from_catalogue(name, "spec.runtimeRef.name", _OR_FILE)
+
+
+def _config_maps_beside(
+    trainjob: Document, documents: Sequence[Document], file: str
+) -> tuple[Problem, ...]:
+    """ConfigMaps that the job mounts and that a file in the same folder has; `apply` wants both files."""
+    here = {_name(each) for each in documents if each.get("kind") == "ConfigMap"}
+    names = set(_mounted(trainjob)) - here
+    if not names:
+        return ()
+    from astrago_trainer.cli.job_file import missing_config_maps
+
+    own = {each.name for each in platform_here().system_scripts}  # the platform brings these along
+    return tuple(
+        each for each in missing_config_maps(names - own, [file]) if each.remedy.startswith("Give")
+    )
+
+
+def _mounted(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        source = value.get("configMap")
+        if isinstance(source, Mapping) and isinstance(source.get("name"), str):
+            yield source["name"]
+    inner = value.values() if isinstance(value, Mapping) else value
+    for each in inner if isinstance(value, Mapping | list) else ():
+        yield from _mounted(each)
+
+
+def _is_stand_in(
+    found: Document, trainjob: Document, documents: Sequence[Document], runtime: str | None
+) -> bool:
+    """Whether a runtime of ours is shown in place of one of Kubeflow Trainer's."""
+    is_given = runtime is not None or any(
+        each.get("kind") in catalogue.RUNTIME_KINDS for each in documents
+    )
+    return not is_given and _name(found) != _reference(trainjob)
 
 
 def _load_runtime(runtime: str) -> Document:
@@ -118,7 +180,7 @@ def _preview_job(
         runtime=spec.runtime,
         has_git_code=spec.code is not None and spec.code.git is not None,
     )
-    found = _from_catalogue(name, "runtime", "or give its manifest with --runtime FILE")
+    found = _from_catalogue(name, "runtime", _OR_FILE)
     return _warned(preview_job(spec, found, platform), warnings)
 
 

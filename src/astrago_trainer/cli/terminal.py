@@ -80,7 +80,14 @@ def _folded(text: str, terminal: Terminal, hanging: int = 0) -> list[str]:
     from textwrap import wrap
 
     room = terminal.width - 10
-    return wrap(text, room, subsequent_indent=" " * hanging, break_long_words=False) or [text]
+    lines = wrap(
+        text,
+        room,
+        subsequent_indent=" " * hanging,
+        break_long_words=False,  # a path or a command is copied
+        break_on_hyphens=False,
+    )
+    return lines or [text]
 
 
 # Without these ranges every string would need a look into the Unicode database.

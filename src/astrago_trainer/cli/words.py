@@ -154,6 +154,13 @@ def columns(
     return lines
 
 
+def wrapped(text: str, columns: int) -> list[str]:
+    """Lines of at most so many columns, for people who read along in a file as well."""
+    from textwrap import wrap
+
+    return wrap(text, columns, subsequent_indent="   ", break_on_hyphens=False) or [""]
+
+
 def folded(text: str, terminal: Terminal, *, indent: int = 0) -> list[str]:
     """Lines that fit the terminal; whole for programs that read along."""
     if not terminal.is_interactive:

@@ -107,7 +107,9 @@ def check_gpus(facts: MachineFacts) -> Finding:
             "nvidia-smi",
             "export ASTRAGO_LOCAL_GPUS=N",
         )
-    return ok("GPUs", "none; jobs that ask for one wait")
+    if facts.refuses_larger:
+        return ok("GPUs", "none; jobs that ask for one are refused (ASTRAGO_LOCAL_OVERSIZE=refuse)")
+    return ok("GPUs", "none; jobs that ask for one run on CPU")
 
 
 def check_disk(facts: MachineFacts) -> Finding:

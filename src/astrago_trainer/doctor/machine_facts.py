@@ -16,6 +16,7 @@ from typing import Any
 
 from astrago_trainer import __version__
 from astrago_trainer.core.errors import AstragoError
+from astrago_trainer.engines.local.fitting import read_oversize
 from astrago_trainer.engines.local.limits import Limits
 from astrago_trainer.engines.local.machine import this_machine
 from astrago_trainer.environments.choosing import images_here
@@ -53,6 +54,8 @@ class MachineFacts:
     gpus: int
     has_driver: bool
     """Whether the kernel has NVIDIA's driver."""
+    refuses_larger: bool
+    """Whether jobs larger than the machine are refused."""
     open_files: int
     """As many as a process may have at most."""
     data: str
@@ -81,6 +84,11 @@ def read_machine(data: Path, database: str | None) -> MachineFacts:
         users_are_trusted = settings.engine == "local" and settings.has_auth
     except AstragoError as error:
         settings_trouble = str(error)
+    refuses_larger = False
+    try:
+        refuses_larger = read_oversize(os.environ) == "refuse"
+    except AstragoError as error:
+        settings_trouble = settings_trouble or str(error)
     machine = this_machine()
     environments_trouble, frameworks = _environments()
     data_trouble, disk_free = _folder(data)
@@ -102,6 +110,7 @@ def read_machine(data: Path, database: str | None) -> MachineFacts:
         memory=machine["memory"],
         gpus=len(machine["gpus"]),
         has_driver=Path("/proc/driver/nvidia/version").exists(),
+        refuses_larger=refuses_larger,
         open_files=_open_files(),
         data=str(data),
         data_trouble=data_trouble,

@@ -141,6 +141,10 @@ GONE = Observation(None)
 SQUEEZED = "Squeezed"
 """The reason of a job that runs with less than it asked for."""
 TOO_LARGE = "TooLarge"
+ENVIRONMENT_FAILED = "EnvironmentFailed"
+"""The environment of the job could not be installed."""
+REQUIREMENTS_FAILED = "the requirements of the job cannot be installed"
+"""How its message begins where the requirements themselves are the cause."""
 """The reason of a job that was refused because it asks for more than there is."""
 
 

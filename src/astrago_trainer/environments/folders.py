@@ -69,6 +69,7 @@ class Environment:
             "python": self.python,
             "requirements": list(self.requirements),
             "bytes": size,
+            "is_measured": True,
         }
         unfinished = self.folder / f"{_MARK}.{os.getpid()}"
         with unfinished.open("w", encoding="utf-8") as file:

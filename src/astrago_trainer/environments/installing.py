@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from astrago_trainer.core.errors import AstragoError
+from astrago_trainer.engines.base import REQUIREMENTS_FAILED
 from astrago_trainer.environments.folders import Environment, cache_folder, locked, unmark
 from astrago_trainer.environments.known import lock_text
 
@@ -69,6 +70,7 @@ def install(
 
     try:
         with locked(environment.folder, show_other):
+            shared.unlink(missing_ok=True)  # of an install that was killed; those who wait read it
             if not environment.is_ready:
                 _Installer(environment, shared, on_progress, log).run()
     except OSError as error:
@@ -95,6 +97,7 @@ class _Installer:
         self._on_progress = on_progress
         self._log = log
         self._written = 0
+        self._scratch = ""
 
     def run(self) -> None:
         environment = self._environment
@@ -106,8 +109,9 @@ class _Installer:
         try:
             self._uv("venv", "--python", interpreter, folder)
             with tempfile.TemporaryDirectory(prefix="astrago-install-") as scratch:
+                self._scratch = scratch
                 self._install_packages(folder, Path(scratch))
-            environment.mark_ready(self._written)
+            environment.mark_ready(_size_of(environment.folder))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -147,6 +151,8 @@ class _Installer:
                     process.wait()
             output.seek(max(0, output.seek(0, os.SEEK_END) - _KEPT_OUTPUT))
             said = output.read().decode("utf-8", "replace").strip()
+        if self._scratch:  # a folder that only we have seen says nothing to a reader
+            said = said.replace(f"{self._scratch}/", "")
         if said:
             self._log(said)
         if process.returncode:
@@ -161,6 +167,16 @@ class _Installer:
         unfinished.write_text(json.dumps(asdict(progress)), "utf-8")
         unfinished.replace(self._shared)
         self._on_progress(progress)
+
+
+def _size_of(folder: Path) -> int:
+    """Bytes of all files below it; a file with several names counts once."""
+    found: dict[tuple[int, int], int] = {}
+    for place, _, names in os.walk(folder):
+        for name in names:
+            state = os.lstat(f"{place}/{name}")
+            found[state.st_dev, state.st_ino] = state.st_size
+    return sum(found.values())
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> None:
@@ -245,7 +261,7 @@ def failure(environment: Environment, said: str) -> InstallFailed:
     if environment.requirements:
         return InstallFailed(
             "bad-requirements",
-            f"the requirements of the job cannot be installed: {_reason(said)}.",
+            f"{REQUIREMENTS_FAILED}: {_requirement_reason(environment, said)}.",
             "Correct the requirements and submit the job again.",
         )
     return InstallFailed(
@@ -255,8 +271,25 @@ def failure(environment: Environment, said: str) -> InstallFailed:
     )
 
 
+_UNREADABLE = re.compile(r"Couldn't\s+parse\s+requirement\s+in\s+`[^`]*`\s+at\s+position\s+(\d+)")
+
+
+def _requirement_reason(environment: Environment, said: str) -> str:
+    """uv names the file it was given and a position in it; people know the requirement by its text."""
+    found = _UNREADABLE.search(said)
+    if found is None:
+        return _reason(said)
+    text = "\n".join(environment.requirements)
+    number = text[: int(found[1])].count("\n")
+    broken = environment.requirements[number]
+    which = f"requirement {number + 1}, {broken!r}, is no package with a version"
+    lines = said.replace(found[0], which).splitlines()
+    return _reason("\n".join(line for line in lines if line.strip() != broken))
+
+
 def _reason(said: str) -> str:
     """uv's own explanation in one line: from its marks of an error to the end, without the drawing."""
+    said = re.sub(r"^[\s^~]+$", "", said, flags=re.MULTILINE)  # marks below a quoted line
     lines = [re.sub(r"^[\s×╰─▶│├]+", "", line).strip() for line in said.splitlines()]
     start = next(
         (at for at, line in enumerate(said.splitlines()) if re.match(r"\s*(error:|×)", line)), 0

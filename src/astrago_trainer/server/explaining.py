@@ -8,7 +8,12 @@ from signal import SIGKILL, SIGTERM
 from typing import Any
 
 from astrago_trainer.core.lifecycle import MEANINGS, Phase
-from astrago_trainer.engines.base import TOO_LARGE, Shortfall
+from astrago_trainer.engines.base import (
+    ENVIRONMENT_FAILED,
+    REQUIREMENTS_FAILED,
+    TOO_LARGE,
+    Shortfall,
+)
 from astrago_trainer.server.log_places import rank_of
 from astrago_trainer.service.decide import REJECTED
 from astrago_trainer.service.view import time_to_text
@@ -130,6 +135,12 @@ def _next_steps(job: Job, phase: Phase, causes: Sequence[dict[str, Any]]) -> lis
         # It never started: there is nothing to read, and starting it again changes nothing.
         smaller = [f"astrago clone {here} --nodes 1"] if job.nodes > 1 else []
         return [*smaller, "ASTRAGO_LOCAL_OVERSIZE=squeeze astrago up"]
+    if phase is Phase.FAILED and job.reason == ENVIRONMENT_FAILED:
+        # No rank has run. The log is the installer's; a restart helps where the cause has gone, which broken
+        # requirements never do.
+        is_lasting = job.message.startswith(REQUIREMENTS_FAILED)
+        again = [] if is_lasting else [f"astrago restart {here}"]
+        return [f"astrago logs {here}", "astrago environments", *again]
     if phase is Phase.FAILED and job.reason == REJECTED:
         return [f"astrago events {here}", f"astrago clone {here}"]
     if phase is Phase.FAILED:

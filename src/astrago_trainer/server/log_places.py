@@ -9,11 +9,14 @@ from typing import NamedTuple
 
 from astrago_trainer.core.errors import InvalidRequest, Problem
 from astrago_trainer.core.names import pod_hostname
+from astrago_trainer.engines.base import ENVIRONMENT_FAILED
 from astrago_trainer.logs.layout import LogName, find_logs, log_path
 from astrago_trainer.service.errors import NotFound
 from astrago_trainer.store.jobs import Job
 
 TRAINING_CONTAINER = "node"
+INSTALL_CONTAINER = "environment"
+"""The log of an install, as the local engine names it."""
 """The Trainer's own name for the container that trains, in every runtime."""
 MOST_NUMBERED = 8
 """Ranks of a job whose logs are read for numbers: what a plot can show, and a thousand jobs can afford."""
@@ -76,6 +79,13 @@ def find_places(
         for each in there
         if each.container == container and (rank := _rank(job, each)) is not None
     }
+    if container == TRAINING_CONTAINER and job.reason == ENVIRONMENT_FAILED and not found:
+        # No rank has run: what the installer printed is all there is to read.
+        found = {
+            rank: LogPlace(rank, attempt, each.pod, each.container, each.path)
+            for each in there
+            if each.container == INSTALL_CONTAINER and (rank := _rank(job, each)) is not None
+        }
     if container == TRAINING_CONTAINER:
         has_launcher = job.framework == "horovod"
         for rank in ranks or range(job.nodes + has_launcher):

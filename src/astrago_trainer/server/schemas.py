@@ -173,7 +173,7 @@ class FirstWarning(BaseModel):
 
 
 class FirstCreated(BaseModel):
-    """M22, M55. `warnings` is there only when something was ignored or converted."""
+    """M22, M55. `warnings` is there only when something was ignored or converted, or is more than the machine has."""
 
     model_config = _example(
         status="success",

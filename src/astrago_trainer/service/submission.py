@@ -101,7 +101,7 @@ class Planner:
         problems = (*self._problems(namespace, spec), *self._here(found.problems))
         short = self.shortfall(found.objects[0]) if found.objects else None
         if short is not None:
-            problems = (*problems, _too_large(short))
+            problems = (*problems, too_large(short))
         return Preview(found.version, found.objects, problems, found.provenance)
 
     def plan(self, namespace: str, spec: JobSpec, name: str, *, is_code_taken: bool) -> Plan:
@@ -208,7 +208,7 @@ class Planner:
         return found
 
 
-def _too_large(short: Shortfall) -> Problem:
+def too_large(short: Shortfall) -> Problem:
     """A warning in any case: the job is accepted, and where it is refused, the engine says so."""
     return Problem(
         "resources",

@@ -11,11 +11,23 @@ from tests.cluster.guide.pages import ROOT
 
 KUSTOMIZE = ROOT / "kustomize"
 JOB_NAME = "training.kubeflow.org/job-name"
-CLONE = "git clone --depth=1 https://github.com/xiilab/astrago-trainer.git /workspace/code"
 
 
 def rendered(kubectl: Kubectl, folder: str) -> dict[str, Any]:
-    return yaml.safe_load(kubectl("kustomize", str(KUSTOMIZE / folder)))
+    return objects(kubectl, folder)["PyTorchJob"]
+
+
+def objects(kubectl: Kubectl, folder: str) -> dict[str, Any]:
+    found = yaml.safe_load_all(kubectl("kustomize", str(KUSTOMIZE / folder)))
+    return {each["kind"]: each for each in found}
+
+
+def take_code(replica: dict[str, Any]) -> tuple[str, str]:
+    """Name of the ConfigMap and where it is mounted; both are removed from the pod."""
+    (volume,) = replica["template"]["spec"].pop("volumes")
+    (mount,) = container(replica).pop("volumeMounts")
+    assert volume["name"] == mount["name"]
+    return volume["configMap"]["name"], mount["mountPath"]
 
 
 def replicas(job: dict[str, Any]) -> dict[str, Any]:
@@ -47,14 +59,14 @@ def test_the_base_has_a_master_and_a_worker_that_are_alike(kubectl):
 
 
 @pytest.mark.req("M89", "M94")
-def test_ddp_replaces_the_script_of_both_and_nothing_else(kubectl):
+def test_ddp_replaces_the_script_of_both_brings_its_code_and_changes_nothing_else(kubectl):
     base, job = rendered(kubectl, "base"), rendered(kubectl, "overlays/ddp")
 
     for replica in replicas(job).values():
         script = container(replica)["args"].pop().splitlines()
+        assert take_code(replica) == ("mnist-ddp", "/workspace/code/samples")
         assert script == [
             "set -e",
-            CLONE,
             "cd /workspace/code/samples",
             "exec torchrun --nnodes 2 --nproc_per_node=1 mnist-ddp.py",
         ]
@@ -72,12 +84,12 @@ def test_fsdp_has_three_workers_that_follow_the_master_to_its_machine(kubectl):
     assert {name: each["replicas"] for name, each in found.items()} == {"Master": 1, "Worker": 3}
     for each in found.values():
         script = container(each)["args"][0].splitlines()
-        assert script[1:4] == [
-            CLONE,
+        assert take_code(each) == ("t5-fsdp", "/workspace/code/samples/fsdp")
+        assert script[1:3] == [
             "cd /workspace/code/samples/fsdp",
             "pip install -r requirements.txt",
         ]
-        assert script[4].startswith("exec torchrun --nnodes 4 --nproc_per_node=1 t5-fsdp.py")
+        assert script[3].startswith("exec torchrun --nnodes 4 --nproc_per_node=1 t5-fsdp.py")
     assert affinities["Master"]["nodeAffinity"] == affinities["Worker"]["nodeAffinity"]
     assert "podAffinity" not in affinities["Master"], "it is the first"
     assert rule["topologyKey"] == "kubernetes.io/hostname"
@@ -86,9 +98,21 @@ def test_fsdp_has_three_workers_that_follow_the_master_to_its_machine(kubectl):
 
 def test_ddp_without_gpus_asks_for_nothing_of_a_gpu_node(kubectl):
     for replica in replicas(rendered(kubectl, "overlays/ddp-cpu")).values():
+        assert take_code(replica) == ("mnist-ddp", "/workspace/code/samples")
         assert set(replica["template"]["spec"]) == {"containers"}
         assert set(container(replica)["resources"]["requests"]) == {"cpu", "memory"}
         assert set(container(replica)["resources"]["limits"]) == {"memory"}
+
+
+@pytest.mark.parametrize(
+    ("overlay", "names"),
+    [("ddp", ["mnist-ddp.py"]), ("fsdp", ["t5-fsdp.py", "requirements.txt"])],
+)
+def test_the_code_of_an_overlay_is_in_its_config_map(kubectl, overlay, names):
+    data = objects(kubectl, f"overlays/{overlay}")["ConfigMap"]["data"]
+
+    folder = KUSTOMIZE / "overlays" / overlay
+    assert data == {name: (folder / name).read_text(encoding="utf-8") for name in names}
 
 
 @pytest.mark.req("M89")
@@ -102,4 +126,7 @@ def test_the_operator_takes_every_overlay(kubectl, namespace, overlay):
         "create", "-n", namespace, "--dry-run=server", "--validate=strict", "-f", "-", stdin=job
     )
 
-    assert created == "pytorchjob.kubeflow.org/pytorch-dist-job created (server dry run)\n"
+    config_map, job = created.splitlines()
+    assert config_map.startswith("configmap/")
+    assert config_map.endswith(" created (server dry run)")
+    assert job == "pytorchjob.kubeflow.org/pytorch-dist-job created (server dry run)"

@@ -202,6 +202,18 @@ def test_what_runs_is_what_was_previewed(tmp_path):
         assert saw["master"].startswith("127.77.")
 
 
+def test_a_program_may_make_a_socket_in_its_temporary_folder(tmp_path):
+    """Workers of a DataLoader do, and the path of a socket has 107 characters at most."""
+    engine = an_engine(tmp_path / "data", "view")
+    code = "from multiprocessing.connection import Listener\nprint('at', Listener(family='AF_UNIX').address)\n"
+    job = a_job("pytorch", name="s" * 40, nodes=1, code={"inline": code}, resources=SMALL)
+
+    seen = run(engine, job)
+
+    assert seen.phase is Phase.COMPLETE, told(seen)
+    assert "at /" in log(engine, job, "node-0-0")
+
+
 def replicated_jobs(job) -> list[dict]:
     return job.preview.objects[0]["spec"]["replicatedJobs"]
 

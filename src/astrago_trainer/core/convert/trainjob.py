@@ -45,6 +45,16 @@ UPSTREAM_RUNTIMES: Mapping[str, Framework] = {
 _MANAGER = "trainer.kubeflow.org/trainjob-controller"
 
 
+def stand_in(runtime: str) -> Problem:
+    """What is said of a job that names one of UPSTREAM_RUNTIMES."""
+    return lost(
+        ("spec", "runtimeRef", "name"),
+        f"{runtime} is not one of the platform's runtimes; the job takes the one for "
+        f"{UPSTREAM_RUNTIMES[runtime]}",
+        severity="warning",
+    )
+
+
 def trainjob_to_job(
     trainjob: Mapping[str, Any],
     platform: Platform,
@@ -67,13 +77,7 @@ def trainjob_to_job(
     framework = frameworks.get(str(runtime))
     if framework is None and str(runtime) in UPSTREAM_RUNTIMES:
         framework = UPSTREAM_RUNTIMES[str(runtime)]
-        problems.append(
-            lost(
-                ("spec", "runtimeRef", "name"),
-                f"{runtime} is not one of the platform's runtimes; the job takes the one for {framework}",
-                severity="warning",
-            )
-        )
+        problems.append(stand_in(str(runtime)))
         runtime = None
     if framework is None:
         problems.append(
@@ -265,7 +269,8 @@ def _take_code(job: Json, beside: Sequence[Mapping[str, Any]], problems: list[Pr
         if is_code and "sub_path" not in mounts[0] and "code" not in job and texts:
             files = dict(texts)
             job["volumes"].remove(mounts[0])
-            entrypoint = "train.py" if "train.py" in files else sorted(files)[0]
+            # What runs is in the command; a script is named so that the code is not taken for data.
+            entrypoint = min(files, key=lambda each: (each != "train.py", each[-3:] != ".py", each))
             job["code"] = {"files": files, "entrypoint": entrypoint}
             if config_map.get("binaryData"):
                 problems.append(lost((f"ConfigMap {name}", "binaryData"), "code is text"))

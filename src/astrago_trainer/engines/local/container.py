@@ -18,6 +18,8 @@ from astrago_trainer.engines.local.warm import Asked, become
 
 Json = dict[str, Any]
 
+SHORT_TMP = "/.astrago-tmp"
+"""TMPDIR of a container with a view: sockets that programs make there have a path of at most 107 characters."""
 _RESET = ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGCHLD", "SIGPIPE")
 
 
@@ -48,6 +50,11 @@ class Start:
 
 def start(what: Start, *, has_view: bool) -> tuple[int, int]:
     """The pid of the new process, and the pipe that tells of a failed start: empty when the program has begun."""
+    if has_view and what.env.get("TMPDIR") == what.scratch:  # else the job has set it
+        folder = what.scratch + "/temporary"
+        os.makedirs(folder, exist_ok=True)
+        what.mounts = [*what.mounts, (folder, SHORT_TMP, False)]
+        what.env["TMPDIR"] = SHORT_TMP
     told, tell = os.pipe2(os.O_CLOEXEC)
     pid = _fork()
     if pid == 0:

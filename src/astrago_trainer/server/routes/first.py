@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import suppress
 from functools import partial
 from typing import Annotated
@@ -11,6 +12,7 @@ from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from astrago_trainer.core.seeds import read_seed_body
+from astrago_trainer.engines.base import IsLimited
 from astrago_trainer.logs.reader import LogFile
 from astrago_trainer.server import bodies, openapi, reads, rules, schemas
 from astrago_trainer.server.admission import admit
@@ -19,7 +21,9 @@ from astrago_trainer.server.context import Caller, Shared
 from astrago_trainer.server.log_answers import as_json_text
 from astrago_trainer.server.log_places import TRAINING_CONTAINER, find_places
 from astrago_trainer.service.effective import handle_of
+from astrago_trainer.service.errors import NotFound
 from astrago_trainer.service.identity import Role
+from astrago_trainer.service.submission import too_large
 
 router = APIRouter(prefix="/api/trainjob", tags=["first API"])
 
@@ -40,7 +44,8 @@ async def create(
     """Accept a job: either body, the answer of both.
 
     As pydantic does by default, values of another type are converted where that is safe, and unknown fields are
-    ignored. `warnings` names each, and is left out where there is none.
+    ignored. `warnings` names each, and what a job larger than the machine does not get; it is left out where there is
+    none.
     """
     data = await bodies.read_bytes(request)
     spec, warnings = await shared.plan(
@@ -63,6 +68,13 @@ async def create(
     reported = [
         {"path": each.path, "code": each.code, "message": each.message} for each in warnings
     ]
+    if isinstance(shared.service.engine, IsLimited):
+        with suppress(NotFound):  # deleted meanwhile
+            documents = await shared.service.manifest(record.job.namespace, record.job.name)
+            short = shared.service.shortfall(json.loads(documents.effective)[0])
+            if short is not None:
+                found = too_large(short)
+                reported.append({"path": found.path, "code": found.code, "message": found.message})
     return json_answer(
         {
             "status": "success",
