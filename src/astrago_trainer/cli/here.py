@@ -103,7 +103,13 @@ def glance(file: Path, namespace: str | None, limit: int) -> Json | None:
         connection.close()
     if not all(_is_known(row, alive) for row in rows):
         return None
-    token = f"j{rows[limit - 1]['number']:x}" if len(rows) > limit else None
+    token = None
+    if len(rows) > limit:
+        from astrago_trainer.service.installation_key import KEY_FILE, InstallationKey
+        from astrago_trainer.service.page_tokens import PageTokens, scope_of
+
+        tokens = PageTokens(InstallationKey(file.with_name(KEY_FILE)))
+        token = tokens.token(scope_of(namespace or ""), rows[limit - 1]["number"])
     return {"items": [_view(row) for row in rows[:limit]], "next_page_token": token}
 
 

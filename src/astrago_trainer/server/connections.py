@@ -1,8 +1,8 @@
 """Who holds the connections of a server, and whose is closed when there are too many.
 
-A connection whose request is not there yet, or only in part, costs its client nothing, so thousands of them must not keep
-others out: when all places are taken, one of these is closed for the new one. Those that never sent a good token go
-first, and among them the oldest of the address with the most connections. Some places are kept for probes and for
+A connection whose request is not there yet, or only in part, costs its client nothing, so thousands of them must not
+keep others out: when all places are taken, one of these is closed for the new one. Those that never sent a good token
+go first, and among them the oldest of the address with the most connections. Some places are kept for probes and for
 callers with a token: the others' requests are refused when no more than these are left.
 """
 
@@ -32,7 +32,7 @@ class Connections:
         self._known: set[Connection] = set()
         self._working: set[Connection] = set()
         self._resting: tuple[_ByAddress, _ByAddress] = ({}, {})
-        """Those that never sent a good token, and those that did; of each address in the order in which they began to rest."""
+        """Those that never sent a good token, and those that did; those that rest longest come first."""
 
     def __len__(self) -> int:
         return len(self._addresses)

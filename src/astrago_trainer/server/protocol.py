@@ -32,7 +32,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._header_timer: asyncio.TimerHandle | None = None
         self._answered: RequestResponseCycle | None = None
         self._unanswered = 0
-        """Complete requests without a complete answer; -1 while the rest of a request comes that is answered already."""
+        """Complete requests without a complete answer; -1 while the rest of an answered request comes."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

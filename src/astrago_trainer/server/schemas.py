@@ -99,7 +99,7 @@ class Job(BaseModel):
 class JobPage(BaseModel):
     """A page of jobs, newest first."""
 
-    model_config = _example(items=[_JOB], next_page_token="j1a")  # noqa: S106 - no secret
+    model_config = _example(items=[_JOB], next_page_token="5bkXv3OQmJm1yqkTq5dD3FvYc2E")  # noqa: S106 - no secret
 
     items: list[Job]
     next_page_token: str | None
