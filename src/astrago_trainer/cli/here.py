@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-SCHEMA = "0005"
+SCHEMA = "0006"
 """The version of the tables that is read here; another one is left to the service."""
 _COLUMNS = (
     "name, namespace, uid, owner, framework, runtime, nodes, gpus, engine, phase, outcome, reason, message, run, "

@@ -58,6 +58,7 @@ from astrago_trainer.store import (
     StoreUnavailable,
     database_url,
 )
+from astrago_trainer.store.access import forget_invitations
 from astrago_trainer.store.audit import AuditRow, insert_audit, load_audit
 from astrago_trainer.store.jobs import (
     Attempt,
@@ -520,6 +521,7 @@ class Service:
                 await self._store.write(forget_removals, now - _REMOVALS_KEPT_SECONDS)
                 await self._store.write(forget_keys, now - self.settings.keys_kept_seconds)
                 await self._store.write(forget_deliveries, now - _DELIVERIES_KEPT_SECONDS)
+                await self._store.write(forget_invitations, now)
             except StoreError as error:
                 _log.warning("old rows stay for now: %s", error)
             await asyncio.sleep(_TIDY_SECONDS)
