@@ -298,4 +298,12 @@ def test_tenants_and_their_members(astrago: Astrago) -> None:
     assert astrago("tenants", "remove", "team-a", "ann").code == 0
     assert "No members" in astrago("tenants", "members", "team-a").out
     assert astrago("tenants", "members", "nobody").code in (1, 102)
+    assert "If there is a user ann" in astrago("tenants", "invite", "team-a", "ann").out
+    open_ones = yaml.safe_load(astrago("tenants", "invitations", "team-a", "-o", "yaml").out)
+    assert [(each["user"], each["role"]) for each in open_ones["items"]] == [("ann", "member")]
+    assert "OPEN UNTIL" in astrago("tenants", "invitations", "team-a").out
+    assert "withdrawn" in astrago("tenants", "withdraw", "team-a", "ann").out
+    assert "No invitations" in astrago("tenants", "invitations", "team-a").out
+    for action in ("accept", "decline", "leave"):
+        assert "team-a" in astrago("tenants", action, "team-a").err
     assert astrago("tenants", "create", "Not A Name").code == 1

@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 from tests.notify.receivers import LOOPBACK, a_notice, answer, receiving, run
 
+from astrago_trainer.core.errors import AstragoError
 from astrago_trainer.notify.deliverer import AT_ONCE_PER_NAMESPACE, LEASE_SECONDS, Deliverer
 from astrago_trainer.notify.http import HttpSender
 from astrago_trainer.notify.notices import Delivery, Mail, Webhook, deliveries
@@ -263,6 +264,27 @@ def test_the_loop_wakes_for_what_is_new_and_survives_its_outbox(caplog):
 
     run(main())
     assert "cannot be read; trying again" in caplog.text
+
+
+def test_a_database_that_is_away_is_one_line_of_the_log(caplog):
+    class Away(MemoryOutbox):
+        async def claim(self, *arguments, **options):
+            asked.set()
+            raise AstragoError("the database is not available.")
+
+    asked = asyncio.Event()
+
+    async def main():
+        running = asyncio.create_task(a_deliverer(Away(), Stuck(), Clock()).run())
+        await asked.wait()
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+    run(main())
+    (line,) = caplog.records
+    assert (line.levelname, line.exc_info) == ("WARNING", None)
+    assert line.getMessage().endswith("trying again: the database is not available.")
 
 
 @pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])

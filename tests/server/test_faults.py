@@ -10,6 +10,7 @@ import os
 import re
 import resource
 import selectors
+import shutil
 import socket
 import sqlite3
 import time
@@ -114,6 +115,22 @@ def test_a_database_that_is_locked_is_503_and_nothing_is_lost_or_doubled(tmp_pat
         assert submit(client, "while").status_code == 201
         assert submit(client, "while").status_code == 201  # the same one again
         assert names_of(client) == {"before", "while"}
+
+
+def test_a_data_folder_that_is_removed_is_503_and_no_job_is_accepted(tmp_path):
+    data = tmp_path / "data"
+    with (
+        a_process(data, ASTRAGO_ENGINE="fake") as server,
+        httpx.Client(base_url=server.address, timeout=PATIENCE) as client,
+    ):
+        assert submit(client, "before").status_code == 201
+        assert client.get("/readyz").status_code == 200
+        shutil.rmtree(data)
+        for answer in (submit(client, "after"), client.get("/readyz")):
+            assert answer.status_code == 503, answer.text
+            assert "was removed or replaced" in answer.json()["detail"]
+            assert str(data) not in answer.text
+        assert client.get("/healthz").status_code == 200
 
 
 @pytest.mark.parametrize("seconds", [3600, -3600])

@@ -137,6 +137,29 @@ def test_what_is_no_json_is_refused(tmp_path, body, kind, status):
     run(story())
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"resources": {"cpu": "1e-9", "memory": "1Gi"}},
+        {"resources": {"cpu": {"request": "0.5m", "limit": "1"}, "memory": "1Gi"}},
+        {"resources": {"cpu": "1", "memory": "1e-9"}},
+        {"shared_memory": "500m"},
+        {"volumes": [{"name": "x", "mount_path": "/x", "empty_dir": {"size": "1e-9"}}]},
+    ],
+    ids=["cpu", "cpu request", "memory", "shared memory", "scratch"],
+)
+def test_amounts_below_the_smallest_are_refused(tmp_path, fields):
+    async def story():
+        async with a_site(tmp_path) as site:
+            return await site.client.post(JOBS, json=a_request(**fields))
+
+    answer = run(story())
+    assert answer.status_code == 422, answer.text
+    (error,) = answer.json()["errors"]
+    assert error["code"] == "FieldValueInvalid"
+    assert "byte" in error["message"] or "1m" in error["message"]
+
+
 def test_a_repeated_key_gets_the_first_answer(tmp_path):
     async def story():
         async with a_site(tmp_path) as site:

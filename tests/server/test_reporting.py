@@ -12,6 +12,7 @@ import pytest
 
 from astrago_trainer.server.rules import RULES
 from astrago_trainer.service.identity import Role
+from astrago_trainer.service.installation_key import InstallationKey
 from astrago_trainer.service.job_tokens import PREFIX, JobTokens
 from tests.server.serving import PATIENCE, a_process, a_request, a_site, bearer
 
@@ -79,7 +80,7 @@ def _token_of(data) -> str:
     job = Named()
     job.namespace, job.name, job.uid = namespace, name, uid
     assert (data / "job-key").stat().st_mode & 0o777 == 0o600
-    return JobTokens(data / "job-key").token(job)
+    return JobTokens(InstallationKey(data / "job-key")).token(job)
 
 
 def test_the_preview_names_the_platform_as_the_origin(tmp_path):
@@ -171,10 +172,10 @@ def test_the_key_is_made_once_and_a_broken_one_is_named(tmp_path):
     from tests.store.databases import a_new_job
 
     job = a_new_job().job
-    first = JobTokens(tmp_path / "new" / "job-key").token(job)
-    assert JobTokens(tmp_path / "new" / "job-key").token(job) == first
-    assert JobTokens(tmp_path / "job-key").token(job) != first
+    first = JobTokens(InstallationKey(tmp_path / "new" / "job-key")).token(job)
+    assert JobTokens(InstallationKey(tmp_path / "new" / "job-key")).token(job) == first
+    assert JobTokens(InstallationKey(tmp_path / "job-key")).token(job) != first
     assert [each.name for each in (tmp_path / "new").iterdir()] == ["job-key"]
     (tmp_path / "job-key").write_bytes(b"short")
     with pytest.raises(ValueError, match="has 5 bytes"):
-        JobTokens(tmp_path / "job-key").token(job)
+        JobTokens(InstallationKey(tmp_path / "job-key")).token(job)

@@ -25,6 +25,7 @@ BODIES = {
     f"{JOBS}:retell": a_request(),
     f"{JOBS}/hello:clone": {},
     "/api/v1/tenants/team/members/bob": {"role": "viewer"},
+    "/api/v1/tenants/team/invitations": {"user": "bob"},
     "/api/v1/tokens": {},
     "/api/v1/tenants": {"namespace": "newteam"},
     "/api/v1/users": {"name": "newone"},

@@ -12,6 +12,8 @@ from hypothesis import strategies as some
 from astrago_trainer.core.errors import InvalidRequest
 from astrago_trainer.service.board import MOST_LOOKED_AT, Board, Query
 from astrago_trainer.service.feed import MOST_WAITING, RESYNC
+from astrago_trainer.service.installation_key import InstallationKey
+from astrago_trainer.service.page_tokens import PageTokens, scope_of
 from tests.service.test_decide import NEW
 
 
@@ -67,10 +69,46 @@ def test_a_search_looks_at_so_many_and_says_how_to_go_on():
     )
 
 
-@pytest.mark.parametrize("token", ["x", "j", "jxyz", "j" + "f" * 40, "-1"])
-def test_a_token_of_somebody_elses_is_refused(token):
+@pytest.mark.parametrize("token", ["x", "j29", "é", "====", "A" * 27, "A" * 28, "A" * 1000, "-1"])
+def test_what_is_no_token_is_refused(token):
     with pytest.raises(InvalidRequest, match="page_token: is no token of this list"):
         Board().page(token=token)
+
+
+def test_a_token_that_is_damaged_or_of_another_list_is_refused(tmp_path):
+    key = tmp_path / "job-key"
+    board = Board(PageTokens(InstallationKey(key)))
+    board.load(a_job(number) for number in range(1, 9))
+    query = Query(phases=frozenset([NEW.phase]), owner=NEW.owner)
+    place = NEW.namespace
+    token = board.page(place, query, limit=3).next_token
+
+    bad = [token[:length] for length in range(1, len(token))]
+    bad += [
+        f"{token[:index]}{'A' if letter != 'A' else 'B'}{token[index + 1 :]}"
+        for index, letter in enumerate(token)
+    ]
+    for each in [*bad, f"{token}A", f"{token}="]:
+        with pytest.raises(InvalidRequest, match="is no token of this list"):
+            board.page(place, query, limit=3, token=each)
+    for other in [("other", query), (place, None), (place, Query(owner=NEW.owner)), ("", query)]:
+        with pytest.raises(InvalidRequest, match="is no token of this list"):
+            board.page(*other, token=token)
+
+    other_server = Board(PageTokens(InstallationKey(key)))
+    other_server.load(a_job(number) for number in range(1, 9))
+    assert names(other_server.page(place, query, limit=3, token=token)) == ["job5", "job4", "job3"]
+    with pytest.raises(InvalidRequest, match="is no token of this list"):
+        Board(PageTokens(InstallationKey(tmp_path / "other"))).page(place, query, token=token)
+
+
+def test_a_token_shows_no_number():
+    tokens = PageTokens()
+    made = [tokens.token(scope_of("team"), number) for number in range(1, 300)]
+
+    assert len({each[:4] for each in made}) > 250
+    assert len({each[-4:] for each in made}) > 250
+    assert {len(each) for each in made} == {27}
 
 
 def test_an_older_version_changes_nothing():

@@ -8,11 +8,13 @@ import pytest
 
 from astrago_trainer.store.access import (
     AccessChange,
+    Invitation,
     Member,
     Tenant,
     Token,
     User,
     change_access,
+    forget_invitations,
     load_access,
 )
 from astrago_trainer.store.audit import AuditRow
@@ -67,6 +69,26 @@ def test_a_role_is_replaced_and_a_member_removed_once(url):
 
     assert viewer == [Member("ann", "ann", "viewer")]
     assert removals == [True, False]
+
+
+def test_an_invitation_is_taken_as_it_was_read_and_expired_ones_go(url):
+    async def scenario(store):
+        await store.write(change_access, SIGN_UP)
+        first = Invitation("ann", "bob", "member", "ann", NOW + 0.1, NOW + 10)
+        second = first._replace(role="viewer")
+        other = first._replace(user="carol", expires_at=NOW + 20)
+        for row in (first, second, other):
+            assert await store.write(change_access, AccessChange(AUDIT, put=(row,)))
+        taken = [
+            await store.write(change_access, AccessChange(AUDIT, take=(row,)))
+            for row in (first, second, second)
+        ]
+        await store.write(forget_invitations, NOW + 15)
+        left = (await store.read(load_access)).invitations
+        await store.write(forget_invitations, NOW + 25)
+        return taken, left == [other], (await store.read(load_access)).invitations
+
+    assert with_store(url, scenario) == ([False, True, False], True, [])
 
 
 def test_a_token_is_revoked_once_and_others_learn_of_it(url):

@@ -9,12 +9,28 @@ import pytest
 
 from astrago_trainer.cli.main import main
 from astrago_trainer.store import StoreRefused
+from astrago_trainer.store.access import (
+    AccessChange,
+    Invitation,
+    Tenant,
+    change_access,
+    load_access,
+)
+from astrago_trainer.store.audit import AuditRow
 from astrago_trainer.store.backup import Summary, back_up, check_backup, restore
 from astrago_trainer.store.jobs import load_documents, load_jobs
 from astrago_trainer.store.metrics import Point, Points, insert_points, load_points
 from astrago_trainer.store.schema import SHIPPED
 from astrago_trainer.store.servers import Server, insert_servers, start_of, this_host
 from tests.store.databases import NOW, a_new_job, accept, on_database, with_store
+
+INVITED = AccessChange(
+    AuditRow(NOW, "ann", "team", "invitation.create", "bob"),
+    put=(
+        Tenant("team", "", NOW),
+        Invitation("team", "bob", "member", "ann", NOW, NOW + 0.1),
+    ),
+)
 
 
 async def fill(store):
@@ -23,6 +39,7 @@ async def fill(store):
     )
     second = await accept(store)
     await store.write(insert_points, Points(first.number, 1, "loss", (Point(1, NOW, 0.5),)))
+    await store.write(change_access, INVITED)
     return first, second
 
 
@@ -32,6 +49,7 @@ async def everything(store):
         jobs,
         [await store.read(lambda c, job=job: load_documents(c, job.number)) for job in jobs],
         await store.read(lambda c: load_points(c, jobs[0].number, 1)),
+        (await store.read(load_access)).invitations,
     )
 
 

@@ -9,13 +9,14 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from astrago_trainer.store import Store, StoreRefused, StoreUnavailable
+from astrago_trainer.store import DataGone, Store, StoreRefused, StoreUnavailable
 from astrago_trainer.store.jobs import load_jobs
 from tests.store.databases import a_new_job, accept, with_store
 
@@ -81,6 +82,31 @@ def test_a_database_that_has_gone_is_missed(path):
     )
     mark.unlink()
     assert with_store(url_of(path), lambda store: store.read(load_jobs))[0] == []
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced", "moved with its folder"])
+def test_a_database_that_goes_while_it_is_open_takes_no_writes(tmp_path, how):
+    path = tmp_path / "data" / "astrago.db"
+
+    async def scenario(store):
+        await accept(store)
+        if how == "moved with its folder":
+            path.parent.rename(tmp_path / "elsewhere")
+        else:
+            path.unlink()
+        if how == "replaced":
+            path.write_bytes(b"")
+        with pytest.raises(DataGone) as caught:
+            await accept(store)
+        if how == "moved with its folder":
+            (tmp_path / "elsewhere").rename(path.parent)
+            await accept(store)
+        return str(caught.value)
+
+    message = with_store(url_of(path), scenario)
+
+    assert f"the database {path} was removed or replaced while the server ran" in message
+    assert "start the server again" in message
 
 
 def test_it_is_private(path):
@@ -234,6 +260,8 @@ def test_a_postgresql_that_does_not_answer_is_unavailable_and_comes_back(postgre
 
     async def scenario():
         store = await Store.open(postgres, busy_seconds=0.5)
+        patient = await Store.open(postgres, busy_seconds=2.0)
+        await patient.read(load_jobs)
         await accept(store)
         stop_all(folder, signal.SIGSTOP)
         refused = []
@@ -243,17 +271,24 @@ def test_a_postgresql_that_does_not_answer_is_unavailable_and_comes_back(postgre
                     with pytest.raises(StoreUnavailable) as error:
                         await work
                 refused.append(str(error.value))
+            # A connection of the pool is tried, then a new one: together they may take no longer than one.
+            begin = time.monotonic()
+            with pytest.raises(StoreUnavailable):
+                await patient.read(load_jobs)
+            seconds = time.monotonic() - begin
         finally:
             stop_all(folder, signal.SIGCONT)
         async with asyncio.timeout(60):
             await accept(store)
             jobs, _ = await store.read(load_jobs)
             await store.close()
-        return refused, len(jobs)
+            await patient.close()
+        return refused, len(jobs), seconds
 
-    refused, count = asyncio.run(scenario())
+    refused, count, seconds = asyncio.run(scenario())
 
     assert count >= 2
+    assert seconds < 3.5
     assert all("did not answer" in each for each in refused), refused
 
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+import time
+from contextlib import closing
 
-from astrago_trainer.store import StoreUnavailable
+import pytest
+
+from astrago_trainer.store import Store, StoreBusy, StoreUnavailable
 from astrago_trainer.store.audit import AuditRow, insert_audit, load_audit
 from astrago_trainer.store.drivers import make_driver
 from astrago_trainer.store.writer import Writer
@@ -105,3 +110,66 @@ def test_other_processes_commits_are_no_own_ones(url):
     before, after = with_store(url, scenario)
 
     assert after == before, "the gap is for whoever reads by stamp"
+
+
+def test_a_write_fails_in_time_wherever_it_waits(tmp_path):
+    """In a transaction that waits for a lock, and behind it; nothing of both is kept."""
+    path = tmp_path / "astrago.db"
+
+    async def scenario():
+        store = await Store.open(f"sqlite:///{path}", busy_seconds=2.0, waiting_seconds=0.5)
+        seconds: list[float] = []
+
+        async def refused(number):
+            begin = time.monotonic()
+            with pytest.raises(StoreBusy, match=r"did not take a write within 0\.5 s"):
+                await store.write(insert_audit, a_row(number))
+            seconds.append(time.monotonic() - begin)
+
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            first = asyncio.create_task(refused(1))
+            while not store._writer._items:
+                await asyncio.sleep(0)
+            while store._writer._items:
+                await asyncio.sleep(0)  # then it waits for the lock, and the next one behind it
+            await asyncio.gather(first, refused(2))
+            other.execute("COMMIT")
+        await store.write(insert_audit, a_row(3))
+        rows = await store.read(load_audit)
+        await store.close()
+        return seconds, [row.object for _, row in rows]
+
+    seconds, kept = asyncio.run(scenario())
+
+    assert max(seconds) < 1.5, "the lock is waited for 2 s"
+    assert kept == ["3"]
+
+
+def test_a_write_that_is_committed_is_not_given_up(tmp_path):
+    url = f"sqlite:///{tmp_path / 'astrago.db'}"
+    with_store(url, lambda store: store.read(load_audit))
+
+    class Late(Writer):
+        """Its time is over when the transaction has ended, before the caller is woken."""
+
+        async def _settle(self, together):
+            real = self._driver.write
+
+            async def write(work):
+                found = await real(work)
+                self._give_up(together.items[0])
+                return found
+
+            self._driver.write = write
+            await super()._settle(together)
+
+    async def scenario():
+        driver = make_driver(url)
+        writer = Late(driver, on_commit=lambda stamp: None, waiting_seconds=60.0)
+        await writer.write(insert_audit, a_row(1))
+        await driver.close()
+
+    asyncio.run(scenario())
+
+    assert on_database(url, "SELECT count(*) FROM audit") == [(1,)]

@@ -96,7 +96,7 @@ def _a_viewer_changes_nothing(site: Site, token: str) -> None:
     page.get_by_role("link", name="Tokens").click()
     expect(page.get_by_role("row", name="laptop")).to_be_visible()
     sections = page.get_by_role("navigation", name="Sections of the administration")
-    expect(sections.get_by_role("link")).to_have_count(1)
+    expect(sections.get_by_role("link")).to_have_count(2)
     page.goto("/jobs")
     expect(page.get_by_role("link", name="not-hers")).to_be_visible()
 
@@ -134,3 +134,36 @@ def test_labels_and_titles_stay_text(guarded):
     page.goto("/admin/tenants")
     for text in texts:
         expect(page.get_by_role("cell", name=text[:200], exact=True).first).to_be_visible()
+
+
+def test_an_owner_invites_and_the_guest_accepts_and_leaves(guarded, browser):
+    guarded.expected = ("status of 401",)
+    guarded.api("POST", "/tenants", {"namespace": "guild", "title": ""})
+    for user in ("owner", "guest"):
+        guarded.api("POST", "/users", {"name": user})
+    guarded.api("PUT", "/tenants/guild/members/owner", {"role": "administrator"})
+    owner, guest = [
+        guarded.api("POST", "/tokens", {"user": each, "label": "web"})["secret"]
+        for each in ("owner", "guest")
+    ]
+    page = enter(guarded, "/admin", owner)
+    members = page.get_by_role("region", name="Members of guild")
+    for user in ("guest", "nobody"):
+        members.get_by_label("User").fill(user)
+        members.get_by_role("button", name="Invite").click()
+        expect(page.get_by_role("row", name=user)).to_contain_text("Member")
+    page.get_by_role("row", name="nobody").get_by_role("button", name="Withdraw").click()
+    expect(page.get_by_role("row", name="nobody")).to_have_count(0)
+
+    with a_window(browser, guarded.address) as other:
+        other.expected = ("status of 401",)
+        page = enter(other, "/jobs", guest)
+        expect(page.get_by_text("You are invited to a namespace.")).to_be_visible()
+        page.get_by_role("link", name="Show invitations").click()
+        page.get_by_role("row", name="guild").get_by_role("button", name="Accept").click()
+        expect(page.get_by_text("You are invited to a namespace.")).to_have_count(0)
+        mine = page.get_by_role("table", name="Your namespaces")
+        expect(mine.get_by_role("row", name="guild")).to_contain_text("Member")
+        mine.get_by_role("row", name="guild").get_by_role("button", name="Leave").click()
+        page.get_by_role("alertdialog").get_by_role("button", name="Leave").click()
+        expect(mine).to_have_count(0)

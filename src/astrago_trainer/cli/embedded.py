@@ -45,6 +45,7 @@ from astrago_trainer.service.jobs import cloned
 from astrago_trainer.service.service import Service
 from astrago_trainer.service.settings import Settings
 from astrago_trainer.service.view import (
+    invitation_to_view,
     job_to_view,
     tenant_to_view,
     time_to_text,
@@ -278,6 +279,32 @@ class Embedded:
 
     def remove_member(self, namespace: str, user: str) -> None:
         self._run(self._service.access.remove_member(self._actor, namespace, user))
+
+    def leave(self, namespace: str) -> None:
+        self._run(self._service.access.leave(self._actor, namespace))
+
+    def invitations(self, namespace: str | None) -> list[Json]:
+        access = self._service.access
+        if namespace is None:
+            found = access.invitations_of(self._actor.name)
+        else:
+            found = self._translated(lambda: access.invitations(namespace))
+        return [invitation_to_view(each) for each in found]
+
+    def invite(self, namespace: str, user: str, role: str) -> Json:
+        access = self._service.access
+        return invitation_to_view(
+            self._run(access.invite(self._actor, namespace, user, Role(role)))
+        )
+
+    def withdraw(self, namespace: str, user: str) -> None:
+        self._run(self._service.access.withdraw(self._actor, namespace, user))
+
+    def accept(self, namespace: str) -> Json:
+        return self._run(self._service.access.accept(self._actor, namespace))._asdict()
+
+    def decline(self, namespace: str) -> None:
+        self._run(self._service.access.decline(self._actor, namespace))
 
     # Hands.
 

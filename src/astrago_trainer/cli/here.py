@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-SCHEMA = "0005"
+SCHEMA = "0006"
 """The version of the tables that is read here; another one is left to the service."""
 _COLUMNS = (
     "name, namespace, uid, owner, framework, runtime, nodes, gpus, engine, phase, outcome, reason, message, run, "
@@ -103,7 +103,13 @@ def glance(file: Path, namespace: str | None, limit: int) -> Json | None:
         connection.close()
     if not all(_is_known(row, alive) for row in rows):
         return None
-    token = f"j{rows[limit - 1]['number']:x}" if len(rows) > limit else None
+    token = None
+    if len(rows) > limit:
+        from astrago_trainer.service.installation_key import KEY_FILE, InstallationKey
+        from astrago_trainer.service.page_tokens import PageTokens, scope_of
+
+        tokens = PageTokens(InstallationKey(file.with_name(KEY_FILE)))
+        token = tokens.token(scope_of(namespace or ""), rows[limit - 1]["number"])
     return {"items": [_view(row) for row in rows[:limit]], "next_page_token": token}
 
 

@@ -155,6 +155,24 @@ class Remote:
     def remove_member(self, namespace: str, user: str) -> None:
         self._session.call(calls.remove_member(namespace, user))
 
+    def leave(self, namespace: str) -> None:
+        self._session.call(calls.leave(namespace))
+
+    def invitations(self, namespace: str | None) -> list[Json]:
+        return self._items(calls.invitations(namespace))
+
+    def invite(self, namespace: str, user: str, role: str) -> Json:
+        return self._call(calls.invite(namespace, user, role))
+
+    def withdraw(self, namespace: str, user: str) -> None:
+        self._session.call(calls.withdraw(namespace, user))
+
+    def accept(self, namespace: str) -> Json:
+        return self._call(calls.answer_invitation(namespace, "accept"))
+
+    def decline(self, namespace: str) -> None:
+        self._session.call(calls.answer_invitation(namespace, "decline"))
+
     def close(self) -> None:
         """Nothing is held."""
 

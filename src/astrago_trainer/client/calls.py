@@ -165,6 +165,32 @@ def remove_member(namespace: str, user: str) -> Call:
     return Call("DELETE", _member(namespace, user))
 
 
+def leave(namespace: str) -> Call:
+    return Call("POST", f"/api/v1/tenants/{quote(namespace, safe='')}:leave")
+
+
+def invitations(namespace: str | None = None) -> Call:
+    """Of a namespace; without one, the caller's own."""
+    return Call("GET", "/api/v1/invitations" if namespace is None else _invitations(namespace))
+
+
+def invite(namespace: str, user: str, role: str) -> Call:
+    return Call("POST", _invitations(namespace), {"user": user, "role": role})
+
+
+def withdraw(namespace: str, user: str) -> Call:
+    return Call("DELETE", f"{_invitations(namespace)}/{quote(user, safe='')}")
+
+
+def answer_invitation(namespace: str, answer: str) -> Call:
+    """`answer`: accept or decline."""
+    return Call("POST", f"/api/v1/invitations/{quote(namespace, safe='')}:{answer}")
+
+
+def _invitations(namespace: str) -> str:
+    return f"/api/v1/tenants/{quote(namespace, safe='')}/invitations"
+
+
 def _member(namespace: str, user: str) -> str:
     return f"/api/v1/tenants/{quote(namespace, safe='')}/members/{quote(user, safe='')}"
 

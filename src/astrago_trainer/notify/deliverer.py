@@ -14,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from astrago_trainer.core.errors import AstragoError
 from astrago_trainer.notify.notices import Delivery
 from astrago_trainer.notify.outbox import Outbox
 from astrago_trainer.notify.retries import next_try
@@ -59,7 +60,11 @@ class Deliverer:
                 self._woken.clear()
                 try:
                     await self._start_due()
-                except Exception:  # the outbox is away: its rows stay, and so do we
+                except AstragoError as error:  # the outbox is away: its rows stay, and so do we
+                    log.warning(
+                        "the outbox of notifications cannot be read; trying again: %s", error
+                    )
+                except Exception:  # a mistake of ours
                     log.exception("the outbox of notifications cannot be read; trying again")
                 await self._wait()
         finally:
@@ -95,7 +100,10 @@ class Deliverer:
     def _finished(self, task: asyncio.Task[None]) -> None:
         del self._sending[task]
         self._woken.set()  # there is room for another one
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, AstragoError):
+            log.warning("a notification could not be marked; it will be sent again: %s", error)
+        elif error is not None:
             log.error("a notification could not be marked; it will be sent again", exc_info=error)
 
     async def _deliver(self, delivery: Delivery) -> None:

@@ -91,7 +91,12 @@ async def opened(
         stack.callback(plans.close)  # after the service, which ends what it has begun
         service = await stack.enter_async_context(
             Service(
-                Settings(data=settings.data, database=settings.database, job_key=settings.job_key),
+                Settings(
+                    data=settings.data,
+                    database=settings.database,
+                    job_key=settings.job_key,
+                    tenant_max_jobs=settings.tenant_max_jobs,
+                ),
                 runs,
                 platform=_listening(
                     decided.applied_to(platform or _named_platform(settings)), settings, address

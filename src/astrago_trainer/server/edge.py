@@ -13,11 +13,12 @@ import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import Any, Protocol
 
 from astrago_trainer.server import reads
 from astrago_trainer.server.context import Context
 from astrago_trainer.server.problems import Answer, ApiError, answer_of
+from astrago_trainer.service.identity import Identity
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -27,6 +28,9 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 ABORT = "astrago.abort"
 """In `scope["extensions"]`: cuts the connection; `protocol` puts it there."""
+PLACE = "astrago.place"
+"""There, too: the connection's place among all of them, a `Place`."""
+PROBES = ("/healthz", "/readyz")
 SLOW_SECONDS = 1.0
 """A read that took longer is worth a line of the log."""
 
@@ -61,6 +65,7 @@ class Edge:
             _check_single(scope, headers)
             self._context.gate.check_origin(method, headers)
             scope["identity"] = identity = await self._context.gate.identify(headers)
+            _take_place(scope, identity)
             if self._context.service.has_others:
                 await self._context.service.keep_up()
             if method == "GET":
@@ -124,6 +129,29 @@ class Edge:
                 "milliseconds": round(seconds * 1000, 1),
             }
             _log.log(level, "%s %s %d", _method(scope["method"]), route, status, extra=extra)
+
+
+class Place(Protocol):
+    """Of a connection."""
+
+    @property
+    def is_scarce(self) -> bool: ...
+
+    def know(self) -> None: ...
+
+
+def _take_place(scope: Scope, identity: Identity | None) -> None:
+    """Raises ApiError for an anonymous request when the places that are left are not for those."""
+    place: Place | None = scope.get("extensions", {}).get(PLACE)
+    if place is None:  # in tests without a connection
+        return
+    if identity is not None:
+        place.know()
+    elif place.is_scarce and scope["path"] not in PROBES:
+        detail = "the server has too many connections now, and serves callers with a token first. Try again in 5 s."
+        raise ApiError(
+            503, "unavailable", detail, headers={"retry-after": "5", "connection": "close"}
+        )
 
 
 class _SlowReader(Exception):  # noqa: N818 - not an error of ours

@@ -27,6 +27,7 @@ BODIES: tuple[type[BaseModel], ...] = (
     schemas.SignUp,
     schemas.TokenRequest,
     schemas.TenantRequest,
+    schemas.InvitationRequest,
     schemas.MemberRequest,
     schemas.BackendRequest,
     schemas.UserRequest,

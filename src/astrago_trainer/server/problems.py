@@ -14,11 +14,13 @@ from typing import Any
 
 from astrago_trainer.core.errors import AstragoError, InvalidRequest, Problem, Unreadable, listed
 from astrago_trainer.engines.base import EngineError
-from astrago_trainer.service.errors import Conflict, NotFound, Unsupported
-from astrago_trainer.store import DiskFull, StoreError
+from astrago_trainer.service.errors import Conflict, NotFound, TooMany, Unsupported
+from astrago_trainer.store import DataGone, DiskFull, StoreError
 
 FIRST_API = "/api/trainjob/"
 RETRY_SECONDS = 5
+LIMIT_SECONDS = 60
+"""Until a job of a namespace that has too many may have ended."""
 _MOST_DETAIL = 4000
 
 
@@ -111,6 +113,9 @@ def _shape(error: Exception) -> _Shape:
             return _Shape(422, "invalid-request", _together(problems), problems)
         case NotFound():
             return _Shape(404, "not-found", str(error))
+        case TooMany():
+            retry = {"retry-after": str(LIMIT_SECONDS)}
+            return _Shape(429, "too-many", str(error), headers=retry)
         case Conflict():
             return _Shape(409, "conflict", str(error))
         case Unsupported():
@@ -128,6 +133,11 @@ def _shape(error: Exception) -> _Shape:
 
 def _without_places(error: AstragoError) -> str:
     """A caller is not told where the database lies."""
+    if isinstance(error, DataGone):
+        return (
+            "the server's database file was removed or replaced while it ran; nothing was changed. An administrator "
+            "brings it back and starts the server again."
+        )
     if isinstance(error, DiskFull):
         return "the server's disk is full; nothing was changed. Deletion works: delete jobs, or free some space."
     what = "database" if isinstance(error, StoreError) else "engine"

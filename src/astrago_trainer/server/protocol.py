@@ -11,7 +11,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from astrago_trainer.server.connections import Connections
-from astrago_trainer.server.edge import ABORT
+from astrago_trainer.server.edge import ABORT, PLACE
 from astrago_trainer.server.problems import ApiError, answer_of
 from astrago_trainer.server.settings import ServerSettings
 
@@ -31,6 +31,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._has_moved = False
         self._header_timer: asyncio.TimerHandle | None = None
         self._answered: RequestResponseCycle | None = None
+        self._unanswered = 0
+        """Complete requests without a complete answer; -1 while the rest of an answered request comes."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -42,6 +44,15 @@ class BoundedProtocol(HttpToolsProtocol):
     def cut(self) -> None:
         """Others need the place."""
         self.transport.abort()
+
+    def know(self) -> None:
+        """The caller has sent a good token."""
+        self.all.know(self)
+
+    @property
+    def is_scarce(self) -> bool:
+        """Whether the places that are left are kept for probes and callers with a token."""
+        return self.all.is_scarce
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.all.leave(self)
@@ -89,14 +100,13 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse_headers()
         if self.transport.is_closing():
             return
-        self.all.work(self)
-        self.scope["extensions"] = {ABORT: self.transport.abort}  # type: ignore[dict-item]
+        self.scope["extensions"] = {ABORT: self.transport.abort, PLACE: self}  # type: ignore[dict-item]
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
-        is_last = not self.pipeline
+        self._unanswered -= 1
         super().on_response_complete()
-        if is_last:
+        if self._unanswered <= 0:
             self.all.rest(self)
 
     def on_body(self, body: bytes) -> None:
@@ -107,6 +117,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self._has_moved = True
         if not self.transport.is_closing():
+            # Not before: a client that sends half a body and waits must not hold its place against others.
+            self._unanswered += 1
+            if self._unanswered > 0:
+                self.all.work(self)
             super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:

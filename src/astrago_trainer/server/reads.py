@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qsl
+from zlib import crc32
 
 from astrago_trainer.core.errors import InvalidRequest, Problem
 from astrago_trainer.core.lifecycle import Phase, seed_state
@@ -166,7 +167,8 @@ def _limit(given: Mapping[str, str]) -> int:
 def _page_etag(records: tuple[Record, ...], token: str | None) -> str:
     """Of numbers alone: what a page shows changes with a version, and with who is on it."""
     seen = tuple([(record.job.number, record.job.version) for record in records])
-    return f'"{hash((seen, 0 if token is None else int(token[1:], 16))) & 0xFFFFFFFFFFFFFFFF:x}"'
+    rest = 0 if token is None else crc32(token.encode())
+    return f'"{hash((seen, rest)) & 0xFFFFFFFFFFFFFFFF:x}"'
 
 
 _PHASES = frozenset(phase.value for phase in Phase)

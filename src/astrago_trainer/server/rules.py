@@ -59,6 +59,7 @@ _ADMIN = Rule(Where.INSTALLATION)
 JOBS = "/api/v1/namespaces/{namespace}/jobs"
 JOB = JOBS + "/{name}"
 MEMBERS = "/api/v1/tenants/{namespace}/members"
+INVITATIONS = "/api/v1/tenants/{namespace}/invitations"
 BACKEND = "/api/v1/backends/{user}"
 STATUS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/{namespace}/trainjobs/{name}/status"
 
@@ -113,6 +114,16 @@ RULES: Mapping[tuple[str, str], Rule] = MappingProxyType(
         ("GET", MEMBERS): _GOVERN,
         ("PUT", MEMBERS + "/{user}"): _GOVERN,
         ("DELETE", MEMBERS + "/{user}"): _GOVERN,
+        ("GET", INVITATIONS): _GOVERN,
+        ("POST", INVITATIONS): _GOVERN,
+        ("DELETE", INVITATIONS + "/{user}"): _GOVERN,
+        ("POST", "/api/v1/tenants/{namespace}:leave"): Rule(
+            Where.NAMESPACE, Role.VIEWER, takes_backend=False
+        ),
+        # Of the caller; the tenant is not theirs yet.
+        ("GET", "/api/v1/invitations"): _PERSON,
+        ("POST", "/api/v1/invitations/{tenant}:accept"): _PERSON,
+        ("POST", "/api/v1/invitations/{tenant}:decline"): _PERSON,
         ("GET", "/api/v1/users"): _ADMIN,
         ("POST", "/api/v1/users"): _ADMIN,
         ("POST", "/api/v1/users/{user}:disable"): _ADMIN,

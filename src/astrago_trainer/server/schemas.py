@@ -99,7 +99,7 @@ class Job(BaseModel):
 class JobPage(BaseModel):
     """A page of jobs, newest first."""
 
-    model_config = _example(items=[_JOB], next_page_token="j1a")  # noqa: S106 - no secret
+    model_config = _example(items=[_JOB], next_page_token="5bkXv3OQmJm1yqkTq5dD3FvYc2E")  # noqa: S106 - no secret
 
     items: list[Job]
     next_page_token: str | None
@@ -931,6 +931,34 @@ class MemberList(BaseModel):
     items: list[MemberBody]
 
 
+_INVITATION = {
+    "namespace": "team-a",
+    "user": "user123",
+    "role": "member",
+    "invited_by": "kim",
+    "created_at": "2026-11-15T12:00:00.000Z",
+    "expires_at": "2026-11-29T12:00:00.000Z",
+}
+
+
+class InvitationBody(BaseModel):
+    model_config = _example(**_INVITATION)
+
+    namespace: str
+    user: str
+    """Whether there is such a user is not told."""
+    role: Role
+    invited_by: str
+    created_at: Time
+    expires_at: Time
+
+
+class InvitationList(BaseModel):
+    model_config = _example(items=[_INVITATION])
+
+    items: list[InvitationBody]
+
+
 class UserBody(BaseModel):
     model_config = _example(name="user123", is_administrator=False)
 
@@ -1055,6 +1083,15 @@ class MemberRequest(Model):
 
     role: Literal["viewer", "member", "administrator"] = Field(
         description="What the user may do there."
+    )
+
+
+class InvitationRequest(Model):
+    """`POST /api/v1/tenants/{namespace}/invitations`."""
+
+    user: Text = Field(description="Who is invited.", examples=["user123"], max_length=200)
+    role: Literal["viewer", "member", "administrator"] = Field(
+        "member", description="What the user may do there."
     )
 
 

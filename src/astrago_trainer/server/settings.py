@@ -100,6 +100,8 @@ class ServerSettings:
     send_seconds: float = 30.0
     """How long a client may leave an answer unread before it is cut off."""
 
+    tenant_max_jobs: int = 2000
+    """Jobs of one namespace that have not ended; 0: no limit. Administrators are not limited."""
     log_max_bytes: int = LOG_BYTES
     """Of one log; beyond it the middle is dropped, and a line says so. 0: no limit."""
     tenant_log_max_bytes: int = TENANT_BYTES
@@ -154,6 +156,10 @@ def check_settings(settings: ServerSettings) -> None:
         )
     _check_rule(settings)
     _check_sizes(settings)
+    if settings.tenant_max_jobs < 0:
+        raise BadSettings(
+            f"{PREFIX}TENANT_MAX_JOBS must be 0 (no limit) or more; found {settings.tenant_max_jobs}."
+        )
     if not 0 <= settings.port <= 65535:
         raise BadSettings(f"the port must be a number from 0 to 65535, not {settings.port}.")
     if settings.auth == "off" and not settings.is_local_only:

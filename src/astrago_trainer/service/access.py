@@ -15,7 +15,7 @@ from astrago_trainer.core.names import check_namespace, check_user_id, tenant_na
 from astrago_trainer.core.namespace_rules import check_patterns, split_patterns
 from astrago_trainer.service.clock import Clock
 from astrago_trainer.service.errors import Conflict, NotFound
-from astrago_trainer.service.identity import Identity, Role
+from astrago_trainer.service.identity import RANK, Identity, Role
 from astrago_trainer.store import Store
 from astrago_trainer.store import access as rows
 from astrago_trainer.store.audit import AuditRow
@@ -26,6 +26,9 @@ SKEW_SECONDS = 60.0
 """A token works this long after its time: two clocks are never quite the same."""
 MOST_TOKENS = 100
 """Of one user at a time."""
+INVITATION_SECONDS = 14 * 86400.0
+MOST_INVITATIONS = 100
+"""Of one namespace at a time: each is a row, and may name anybody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class Access:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._known = rows.Access([], [], [], [], -1)
+        self._known = rows.Access([], [], [], [], [], -1)
         self._by_hash: Mapping[str, rows.Token] = {}
         self._by_id: Mapping[str, rows.Token] = {}
         self._users: Mapping[str, rows.User] = {}
@@ -235,6 +238,105 @@ class Access:
             put=(rows.Member(namespace, user, role.value),),
         )
         await self._write(change, "")
+
+    def invitations(self, namespace: str) -> list[rows.Invitation]:
+        """Of a namespace that have not expired, whether or not there are such users."""
+        self._tenant(namespace)
+        return sorted(each for each in self._open_invitations() if each.namespace == namespace)
+
+    def invitations_of(self, user: str) -> list[rows.Invitation]:
+        """Those that a user can answer. Somebody who took the name later was not invited."""
+        row = self._users.get(user)
+        if row is None:
+            return []
+        return sorted(
+            each
+            for each in self._open_invitations()
+            if each.user == user and row.created_at <= each.created_at
+        )
+
+    async def invite(
+        self, actor: Identity, namespace: str, user: str, role: Role
+    ) -> rows.Invitation:
+        """Asks a user to become a member; an earlier invitation is replaced. It tells nothing about users.
+
+        Raises Conflict for a member, and where too many are open.
+        """
+        self._tenant(namespace)
+        if problems := check_user_id(user, path="user"):
+            raise InvalidRequest(problems)
+        if any(each.user == user for each in self.members(namespace)):
+            raise Conflict(
+                f"{user!r} is a member of {namespace!r} already. Change the role instead."
+            )
+        others = [each for each in self.invitations(namespace) if each.user != user]
+        if len(others) >= MOST_INVITATIONS:
+            raise Conflict(
+                f"{namespace!r} has {len(others)} open invitations, the most there may be. Withdraw some of them."
+            )
+        now = self._clock.time()
+        row = rows.Invitation(
+            namespace, user, role.value, actor.name, now, now + INVITATION_SECONDS
+        )
+        audit = self._audit(actor, namespace, "invitation.create", user, role.value)
+        await self._write(rows.AccessChange(audit, put=(row,)), "try again")
+        return row
+
+    async def withdraw(self, actor: Identity, namespace: str, user: str) -> None:
+        change = rows.AccessChange(
+            self._audit(actor, namespace, "invitation.withdraw", user),
+            remove=(rows.Invitation(namespace, user, "", "", 0.0, 0.0),),
+        )
+        if not await self._store.write(rows.change_access, change):
+            raise NotFound(f"there is no invitation of {user!r} to {namespace!r}.")
+        await self.load()
+
+    async def accept(self, actor: Identity, namespace: str) -> rows.Member:
+        """The actor becomes a member, and keeps a role that is higher already."""
+        invitation = self._own_invitation(actor, namespace)
+        held = self._identities[actor.name].roles.get(namespace)
+        role = Role(invitation.role)
+        if held is not None and RANK[held] > RANK[role]:
+            role = held
+        member = rows.Member(namespace, actor.name, role.value)
+        audit = self._audit(actor, namespace, "invitation.accept", actor.name, role.value)
+        change = rows.AccessChange(audit, put=(member,), take=(invitation,))
+        await self._write(change, "the invitation was changed meanwhile; read it again")
+        return member
+
+    async def decline(self, actor: Identity, namespace: str) -> None:
+        invitation = self._own_invitation(actor, namespace)
+        audit = self._audit(actor, namespace, "invitation.decline", actor.name)
+        change = rows.AccessChange(audit, take=(invitation,))
+        await self._write(change, "the invitation was changed meanwhile; read it again")
+
+    def _own_invitation(self, actor: Identity, namespace: str) -> rows.Invitation:
+        for each in self.invitations_of(actor.name):
+            if each.namespace == namespace:
+                return each
+        raise NotFound(f"there is no invitation of {actor.name!r} to {namespace!r}.")
+
+    def _open_invitations(self) -> list[rows.Invitation]:
+        now = self._clock.time()
+        return [each for each in self._known.invitations if each.expires_at > now]
+
+    async def leave(self, actor: Identity, namespace: str) -> None:
+        """The actor is a member no longer; raises Conflict for the only administrator of the namespace."""
+        roles = {each.user: each.role for each in self.members(namespace)}
+        owners = [user for user, role in roles.items() if role == Role.ADMINISTRATOR]
+        if owners == [actor.name]:
+            raise Conflict(
+                f"{actor.name!r} is the only administrator of {namespace!r}. Make another member one first."
+            )
+        await self.remove_member(actor, namespace, actor.name)
+
+    async def change_role(self, actor: Identity, namespace: str, user: str, role: Role) -> None:
+        """Of a member. Somebody else is invited: the answer is the same whether or not there is such a user."""
+        if all(each.user != user for each in self.members(namespace)):
+            raise NotFound(
+                f"{user!r} is no member of {namespace!r}. Invite them: POST /api/v1/tenants/{namespace}/invitations."
+            )
+        await self.set_member(actor, namespace, user, role)
 
     async def remove_member(self, actor: Identity, namespace: str, user: str) -> None:
         change = rows.AccessChange(

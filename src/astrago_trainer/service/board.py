@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import merge
 
-from astrago_trainer.core.errors import InvalidRequest, Problem
-from astrago_trainer.core.lifecycle import Phase
+from astrago_trainer.core.lifecycle import Phase, is_terminal
 from astrago_trainer.service.feed import Feed, News, Subscription
+from astrago_trainer.service.page_tokens import PageTokens, scope_of
 from astrago_trainer.service.view import job_to_json
 from astrago_trainer.store.jobs import Job
 
@@ -74,7 +74,9 @@ class Page:
 class Board:
     """The jobs of one database, and who wants to hear of changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, tokens: PageTokens | None = None) -> None:
+        """Without `tokens` those of its pages are for this board alone."""
+        self._tokens = tokens or PageTokens()
         self._records: dict[int, Record] = {}
         self._names: dict[str, dict[str, Record]] = {}
         self._indices: dict[tuple[str, ...], array[int]] = {}
@@ -145,6 +147,11 @@ class Board:
             if (index := self._indices.get((namespace, "phase", phase.value)))
         }
 
+    def unfinished(self, namespace: str) -> int:
+        """How many jobs of a namespace have not ended; those being deleted count until they are gone."""
+        counts = self.counts(namespace)
+        return sum(count for phase, count in counts.items() if not is_terminal(Phase(phase)))
+
     def page(
         self,
         namespace: str = EVERYWHERE,
@@ -155,12 +162,14 @@ class Board:
     ) -> Page:
         """The newest jobs that fit, or those after the page that ended with `token`."""
         query = query or Query()
+        scope = scope_of(namespace, query.phases, query.owner, query.framework, query.text)
+        before = self._tokens.number(scope, token) if token else None
         limit = max(1, min(limit, MOST_PER_PAGE))
         found: list[Record] = []
         last, looked = 0, 0
-        for number in self._candidates(namespace, query, _token_to_number(token)):
+        for number in self._candidates(namespace, query, before):
             if len(found) == limit or looked == MOST_LOOKED_AT:
-                return Page(tuple(found), _number_to_token(last))
+                return Page(tuple(found), self._tokens.token(scope, last))
             record = self._records[number]
             last, looked = number, looked + 1
             if _fits(record.job, query):
@@ -241,27 +250,6 @@ def _fits(job: Job, query: Query) -> bool:
         and (not query.framework or job.framework == query.framework)
         and (not text or text in job.name or text in job.owner.lower())
     )
-
-
-def _number_to_token(number: int) -> str:
-    return f"j{number:x}"
-
-
-def _token_to_number(token: str | None) -> int | None:
-    if token is None or token == "":
-        return None
-    try:
-        if token[0] != "j" or len(token) > 17:
-            raise ValueError
-        return int(token[1:], 16)
-    except ValueError:
-        problem = Problem(
-            "page_token",
-            "FieldValueInvalid",
-            "is no token of this list.",
-            "Take it from the page before, or leave it out to begin again.",
-        )
-        raise InvalidRequest([problem]) from None
 
 
 def compact(job: Job) -> Job:

@@ -9,18 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import os
-import secrets
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 
 from astrago_trainer.service.identity import Identity
+from astrago_trainer.service.installation_key import InstallationKey
 from astrago_trainer.store.jobs import Job
 
 PREFIX = "astrago_job_"
-KEY_FILE = "job-key"
-_KEY_BYTES = 32
 
 FindJob = Callable[[str, str], Job | None]
 """By namespace and name."""
@@ -29,9 +24,8 @@ FindJob = Callable[[str, str], Job | None]
 class JobTokens:
     """Makes them and knows them again."""
 
-    def __init__(self, key_file: Path) -> None:
-        self._file = key_file
-        self._key: bytes | None = None
+    def __init__(self, key: InstallationKey) -> None:
+        self._key = key
 
     def token(self, job: Job) -> str:
         """The same every time. Names of jobs and namespaces have no '_', so the parts can be told apart."""
@@ -51,38 +45,4 @@ class JobTokens:
     def _seal(self, job: Job) -> str:
         # The uid makes it this job's alone: a later one of the same name has another.
         text = f"progress\n{job.namespace}\n{job.name}\n{job.uid}"
-        return hmac.new(self._secret(), text.encode(), hashlib.sha256).hexdigest()
-
-    def _secret(self) -> bytes:
-        if self._key is None:
-            self._key = _read_or_make(self._file)
-        return self._key
-
-
-def _read_or_make(path: Path) -> bytes:
-    """Of several who make it at once one wins, and no reader ever sees half of it."""
-    with suppress(FileNotFoundError):
-        return _checked(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(secrets.token_bytes(_KEY_BYTES))
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        with suppress(FileExistsError):
-            os.link(new, path)
-    finally:
-        new.unlink()
-    return _checked(path)
-
-
-def _checked(path: Path) -> bytes:
-    key = path.read_bytes()
-    if len(key) < _KEY_BYTES:
-        raise ValueError(
-            f"{path} has {len(key)} bytes; a key has at least {_KEY_BYTES}. Remove it and start again: "
-            "a new one is made, and running jobs can report no more."
-        )
-    return key
+        return hmac.new(self._key.secret(), text.encode(), hashlib.sha256).hexdigest()

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic_core import to_json
 
@@ -25,7 +27,7 @@ from astrago_trainer.service.board import Board, Record
 from astrago_trainer.service.changing import Changing
 from astrago_trainer.service.clock import Clock
 from astrago_trainer.service.effective import Effectives
-from astrago_trainer.service.errors import Conflict, NotFound, Unsupported
+from astrago_trainer.service.errors import Conflict, NotFound, TooMany, Unsupported
 from astrago_trainer.service.identity import Identity
 from astrago_trainer.service.submission import Plan, Planner, Runner, run_here
 from astrago_trainer.store import Store
@@ -41,9 +43,12 @@ from astrago_trainer.store.jobs import (
     NewJob,
     Original,
     Repeated,
+    has_key,
     insert_jobs,
     load_documents,
 )
+
+K = TypeVar("K", bound=Hashable)
 
 _MOST_KEY = 200
 _MOST_CODES = 10_000
@@ -64,7 +69,9 @@ class Jobs:
         server: Callable[[], str | None],
         look: Callable[[int], None],
         catch_up: Callable[[], Awaitable[None]],
+        most_each: int = 0,
     ) -> None:
+        """`most_each`: jobs of a namespace that have not ended; 0 is no limit."""
         self._store = store
         self._board = board
         self._planner = planner
@@ -75,7 +82,11 @@ class Jobs:
         self._look = look
         self._catch_up = catch_up
         self._changing = Changing(store, board)
+        self._most_each = most_each
         self._reserved: set[tuple[str, str]] = set()
+        self._coming: Counter[str] = Counter()
+        """Submits by namespace that are not on the board yet."""
+        self._keys_coming: Counter[tuple[str, str | None]] = Counter()
         self._codes: dict[tuple[str, str], str] = {}
 
     def get(self, namespace: str, name: str) -> Record:
@@ -103,10 +114,47 @@ class Jobs:
 
         `original` is the job that it was made of, of the same namespace; `run` does the planning.
         Raises InvalidRequest with all problems, or for a key that came with another request; Conflict for a name
-        that is taken.
+        that is taken; TooMany for a namespace with too many jobs.
         """
         if key is not None:
             _check_key(key)
+        is_repeated = key is not None and await self._is_repeated(actor, namespace, key)
+        if not is_repeated:
+            self._check_limit(actor, namespace)
+        with _counted(self._coming, namespace), _counted(self._keys_coming, (namespace, key)):
+            return await self._submit(actor, namespace, spec, key, original, run)
+
+    def _check_limit(self, actor: Identity, namespace: str) -> None:
+        """Raises TooMany. Administrators decide themselves how much there may be."""
+        if not self._is_limit_reached(namespace) or actor.is_administrator:
+            return
+        raise TooMany(
+            f"the namespace {namespace!r} has {self._most_each} jobs that have not ended, the most there may be. Wait "
+            "until some have ended, delete some, or ask an administrator to raise ASTRAGO_TENANT_MAX_JOBS."
+        )
+
+    def _is_limit_reached(self, namespace: str) -> bool:
+        if not self._most_each:
+            return False
+        return self._board.unfinished(namespace) + self._coming[namespace] >= self._most_each
+
+    async def _is_repeated(self, actor: Identity, namespace: str, key: str) -> bool:
+        """Whether the key came before. It is asked only where the limit would refuse a repeated request wrongly."""
+        if actor.is_administrator or not self._is_limit_reached(namespace):
+            return False
+        if self._keys_coming[namespace, key]:
+            return True
+        return await self._store.read(lambda connection: has_key(connection, namespace, key))
+
+    async def _submit(
+        self,
+        actor: Identity,
+        namespace: str,
+        spec: JobSpec,
+        key: str | None,
+        original: Original | None,
+        run: Runner,
+    ) -> Record:
         if spec.name is not None and self._board.find(namespace, spec.name) is not None:
             await self._catch_up()  # the job of that name may be gone by now
         is_code_taken = self._is_code_taken(namespace, spec)
@@ -147,6 +195,8 @@ class Jobs:
             _refuse_deleting(job)
             if job.wanted_run > job.run:
                 return None
+            if is_terminal(Phase(job.phase)):
+                self._check_limit(actor, namespace)
             values = {"wanted_run": job.run + 1, "is_suspended": False}
             return self._wish(actor, job, "job.restart", "RestartRequested", values)
 
@@ -336,6 +386,17 @@ class Jobs:
         record = await self._changing.change(lambda: self.get(namespace, name), make)
         self._look(record.job.number)
         return record
+
+
+@contextmanager
+def _counted(counts: Counter[K], key: K) -> Iterator[None]:
+    counts[key] += 1
+    try:
+        yield
+    finally:
+        counts[key] -= 1
+        if not counts[key]:
+            del counts[key]
 
 
 def cloned(original: Original) -> dict[str, Any]:

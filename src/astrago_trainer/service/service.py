@@ -36,18 +36,29 @@ from astrago_trainer.service.errors import Unsupported
 from astrago_trainer.service.feed import Subscription
 from astrago_trainer.service.following import FOLLOW_SECONDS, Following
 from astrago_trainer.service.identity import Identity
-from astrago_trainer.service.job_tokens import KEY_FILE, JobTokens
+from astrago_trainer.service.installation_key import KEY_FILE, InstallationKey
+from astrago_trainer.service.job_tokens import JobTokens
 from astrago_trainer.service.jobs import Jobs
 from astrago_trainer.service.leases import Leases
 from astrago_trainer.service.metrics import Metrics
 from astrago_trainer.service.outbox import StoreOutbox, Targets, nobody
+from astrago_trainer.service.page_tokens import PageTokens
 from astrago_trainer.service.reaper import Reaper
 from astrago_trainer.service.reconciler import Reconciler
 from astrago_trainer.service.runtimes import Runtimes
 from astrago_trainer.service.settings import Settings
 from astrago_trainer.service.submission import Planner, Runner, run_here
 from astrago_trainer.service.tenancy import Tenancy
-from astrago_trainer.store import DiskFull, Store, StoreError, StoreUnavailable, database_url
+from astrago_trainer.store import (
+    DataGone,
+    DiskFull,
+    Store,
+    StoreBusy,
+    StoreError,
+    StoreUnavailable,
+    database_url,
+)
+from astrago_trainer.store.access import forget_invitations
 from astrago_trainer.store.audit import AuditRow, insert_audit, load_audit
 from astrago_trainer.store.jobs import (
     Attempt,
@@ -96,12 +107,13 @@ class Service:
     ) -> None:
         self.settings = settings
         self.engine = engine
-        self.board = Board()
         self.clock = clock or Clock()
         self._targets = targets
         self.runtimes = Runtimes(engine)
         self._planner = Planner(platform or default_platform(), self.runtimes, engine)
-        self._job_tokens = JobTokens(settings.job_key or settings.data / KEY_FILE)
+        key = InstallationKey(settings.job_key or settings.data / KEY_FILE)
+        self._job_tokens = JobTokens(key)
+        self.board = Board(PageTokens(key))
         self._tasks: list[asyncio.Task[None]] = []
         self._verbs: set[asyncio.Task[Any]] = set()
         self._is_tending = False
@@ -169,6 +181,7 @@ class Service:
             server=lambda: self._leases.id if self._is_tending else None,
             look=self._look,
             catch_up=self._following.catch_up,
+            most_each=self.settings.tenant_max_jobs,
         )
         self._tasks = [asyncio.create_task(self._following.run(), name="other servers")]
         if tend:
@@ -263,6 +276,8 @@ class Service:
 
         try:
             return await self._verb(delete())
+        except (StoreBusy, DataGone):  # space does not help
+            raise
         except StoreUnavailable:
             if not await asyncio.to_thread(self._reserve.give_up):
                 raise
@@ -506,6 +521,7 @@ class Service:
                 await self._store.write(forget_removals, now - _REMOVALS_KEPT_SECONDS)
                 await self._store.write(forget_keys, now - self.settings.keys_kept_seconds)
                 await self._store.write(forget_deliveries, now - _DELIVERIES_KEPT_SECONDS)
+                await self._store.write(forget_invitations, now)
             except StoreError as error:
                 _log.warning("old rows stay for now: %s", error)
             await asyncio.sleep(_TIDY_SECONDS)

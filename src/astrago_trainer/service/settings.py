@@ -20,5 +20,7 @@ class Settings:
     """The key of the tokens that jobs report with; None is the file `job-key` in the data folder."""
     busy_seconds: float = BUSY_SECONDS
     """How long a write waits for another process that has the SQLite file locked."""
+    tenant_max_jobs: int = 0
+    """Jobs of one namespace that have not ended; 0: no limit. Administrators of the installation are not limited."""
     keys_kept_seconds: float = 7 * 86400.0
     """How long a request may be repeated with its Idempotency-Key."""

@@ -9,7 +9,7 @@ from pydantic_core import to_json
 
 from astrago_trainer.core.lifecycle import MEANINGS, Phase, seed_state
 from astrago_trainer.service.identity import Identity
-from astrago_trainer.store.access import Tenant, Token, User
+from astrago_trainer.store.access import Invitation, Tenant, Token, User
 from astrago_trainer.store.jobs import Job
 
 
@@ -63,6 +63,17 @@ def tenant_to_view(tenant: Tenant) -> dict[str, Any]:
         "title": tenant.title,
         "created_at": time_to_text(tenant.created_at),
         "is_adopted": tenant.is_adopted,
+    }
+
+
+def invitation_to_view(invitation: Invitation) -> dict[str, Any]:
+    return {
+        "namespace": invitation.namespace,
+        "user": invitation.user,
+        "role": invitation.role,
+        "invited_by": invitation.invited_by,
+        "created_at": time_to_text(invitation.created_at),
+        "expires_at": time_to_text(invitation.expires_at),
     }
 
 

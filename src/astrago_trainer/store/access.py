@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, delete, select, update
 
 from astrago_trainer.store.audit import AuditRow, insert_audit
-from astrago_trainer.store.tables import clock, members, tenants, tokens, users
+from astrago_trainer.store.tables import clock, invitations, members, tenants, tokens, users
 from astrago_trainer.store.transaction import Transaction, insert_into
 
 ANY_ISSUER = "*"
@@ -41,6 +41,16 @@ class Member(NamedTuple):
     role: str
 
 
+class Invitation(NamedTuple):
+    namespace: str
+    user: str
+    """Who may not be a user; then nobody can accept it."""
+    role: str
+    invited_by: str
+    created_at: float
+    expires_at: float
+
+
 class Token(NamedTuple):
     id: str
     user: str
@@ -60,6 +70,7 @@ class Access(NamedTuple):
     users: list[User]
     members: list[Member]
     tokens: list[Token]
+    invitations: list[Invitation]
     stamp: int
 
 
@@ -67,18 +78,26 @@ class AccessChange(NamedTuple):
     """Rows to put, rows to take away, and the audit row for it; all or nothing."""
 
     audit: AuditRow
-    put: tuple[Tenant | User | Member | Token, ...] = ()
+    put: tuple[Tenant | User | Member | Token | Invitation, ...] = ()
     """A row that is there is replaced."""
     new: tuple[Tenant | User | Member | Token, ...] = ()
     """A row that is there makes the whole change fail."""
     replace: tuple[User, ...] = ()
     """A row that is not there makes the whole change fail."""
-    remove: tuple[Tenant | User | Member, ...] = ()
+    remove: tuple[Tenant | User | Member | Invitation, ...] = ()
+    take: tuple[Invitation, ...] = ()
+    """Removed; one that has changed since it was read makes the whole change fail."""
     revoke: tuple[str, ...] = ()
     """Ids of tokens."""
 
 
-_TABLES: dict[type, Any] = {Tenant: tenants, User: users, Member: members, Token: tokens}
+_TABLES: dict[type, Any] = {
+    Tenant: tenants,
+    User: users,
+    Member: members,
+    Token: tokens,
+    Invitation: invitations,
+}
 
 
 def change_access(tx: Transaction, changes: Sequence[AccessChange]) -> list[bool]:
@@ -94,6 +113,7 @@ def _change(tx: Transaction, change: AccessChange) -> bool:
             *(_put(tx, row, is_new=False) for row in change.put),
             *(_replace(tx, row) for row in change.replace),
             *(_remove(tx, row) for row in change.remove),
+            *(_take(tx, row) for row in change.take),
             *(_revoke(tx, token, change.audit.time) for token in change.revoke),
         ]
     )
@@ -129,6 +149,11 @@ def _remove(tx: Transaction, row: Any) -> bool:
     return tx.connection.execute(delete(table).where(*places)).rowcount == 1
 
 
+def _take(tx: Transaction, row: Invitation) -> bool:
+    places = [invitations.c[name] == value for name, value in row._asdict().items()]
+    return tx.connection.execute(delete(invitations).where(*places)).rowcount == 1
+
+
 def _revoke(tx: Transaction, token: str, now: float) -> bool:
     place = (tokens.c.id == token) & tokens.c.revoked_at.is_(None)
     return tx.connection.execute(update(tokens).where(place).values(revoked_at=now)).rowcount == 1
@@ -141,4 +166,11 @@ def load_access(connection: Connection) -> Access:
         return [kind._make(row) for row in found]
 
     stamp = connection.execute(select(clock.c.access)).scalar_one()
-    return Access(rows(Tenant), rows(User), rows(Member), rows(Token), stamp)
+    return Access(rows(Tenant), rows(User), rows(Member), rows(Token), rows(Invitation), stamp)
+
+
+def forget_invitations(tx: Transaction, before: Sequence[float]) -> list[None]:
+    """Those that expired before these times."""
+    for time in before:
+        tx.connection.execute(delete(invitations).where(invitations.c.expires_at < time))
+    return [None] * len(before)

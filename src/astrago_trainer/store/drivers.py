@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.pool import NullPool
 
+from astrago_trainer.store.errors import DataGone
+
 if TYPE_CHECKING:
     from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -75,9 +77,35 @@ class SqliteDriver:
         event.listen(self._engine, "begin", _begin_sqlite)
         self._writing = _Lane(self._engine, "BEGIN IMMEDIATE")
         self._reading = _Lane(self._engine, "BEGIN")
+        self._file: tuple[int, int] | None = None
+        """Device and inode of the file that is open for writing."""
 
     async def write(self, work: Work[T]) -> T:
-        return await self._writing.run(work)
+        return await self._writing.run(work, self._check_file)
+
+    def _check_file(self, is_open: bool) -> None:
+        """Raises DataGone when the path means another file than the open one, or none.
+
+        SQLite goes on writing to a file without a name, and all of it is lost at the end of the process. One call of
+        the kernel for each transaction is nothing beside the sync of the disk.
+        """
+        try:
+            status = self.path.stat()
+            found = (status.st_dev, status.st_ino)
+        except OSError as error:
+            if not is_open:
+                return  # opening it says what is wrong
+            raise DataGone(f"{self._gone()} ({error.strerror}).") from error
+        if not is_open or self._file is None:
+            self._file = found
+        elif found != self._file:
+            raise DataGone(f"{self._gone()}: another file has its place.")
+
+    def _gone(self) -> str:
+        return (
+            f"the database {self.where} was removed or replaced while the server ran, and takes no writes. Bring it "
+            "back (the folder, or a backup with 'astrago db restore FILE') and start the server again"
+        )
 
     async def read(self, work: Work[T]) -> T:
         return await self._reading.run(work)
@@ -97,12 +125,16 @@ class _Lane:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="astrago-db")
         self._connection: Connection | None = None
 
-    async def run(self, work: Work[T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._do, work)
+    async def run(self, work: Work[T], check: Callable[[bool], None] = lambda _: None) -> T:
+        """`check` is called first, with whether the connection was open before."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, self._do, work, check)
 
-    def _do(self, work: Work[T]) -> T:
+    def _do(self, work: Work[T], check: Callable[[bool], None]) -> T:
+        is_open = self._connection is not None
         if self._connection is None:
             self._connection = self._engine.connect().execution_options(begin=self._begin)
+        check(is_open)
         with self._connection.begin():
             return work(self._connection)
 
@@ -142,6 +174,7 @@ class PostgresDriver:
         self.where = parsed.set(drivername="postgresql").render_as_string(hide_password=True)
         self._url = parsed
         self._made: AsyncEngine | None = None
+        self._reading: set[asyncio.Task[Any]] = set()
 
     @property
     def _engine(self) -> AsyncEngine:
@@ -163,10 +196,29 @@ class PostgresDriver:
             return await connection.run_sync(work)
 
     async def read(self, work: Work[T]) -> T:
+        """Raises TimeoutError when all of it takes longer than one statement may: each step may take as long."""
+        if self._seconds is None:
+            return await self._read(work)
+        reading = asyncio.create_task(self._read(work))
+        self._reading.add(reading)
+        reading.add_done_callback(self._end_reading)
+        # It is not cancelled: that would wait for the server again, to take back the transaction.
+        done, _ = await asyncio.wait({reading}, timeout=self._seconds)
+        if not done:
+            raise TimeoutError
+        return reading.result()
+
+    async def _read(self, work: Work[T]) -> T:
         async with self._engine.connect() as connection:
             await connection.execution_options(isolation_level="REPEATABLE READ")
             return await connection.run_sync(work)
 
+    def _end_reading(self, task: asyncio.Task[Any]) -> None:
+        self._reading.discard(task)
+        if not task.cancelled():
+            task.exception()  # taken: its caller may have gone
+
     async def close(self) -> None:
+        await asyncio.gather(*self._reading, return_exceptions=True)
         if self._made is not None:
             await self._made.dispose()

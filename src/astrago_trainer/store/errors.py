@@ -3,11 +3,15 @@
 StoreError
 ├─ StoreRefused       it cannot be used at all, and waiting does not help: the message names it and the way out
 ├─ StoreUnavailable   not now: locked, unreachable; nothing of this write was kept, try again
+│  ├─ StoreBusy       it did not answer in time, or is locked
+│  ├─ DataGone        its file was removed or replaced under the running server
 │  └─ DiskFull        not before there is space
 └─ Stale              somebody else changed the row first: read it again and decide anew
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, SQLAlchemyError
 
@@ -24,6 +28,14 @@ class StoreRefused(StoreError):  # noqa: N818 - named for what the caller sees, 
 
 class StoreUnavailable(StoreError):  # noqa: N818
     """Not now; nothing of the write was kept."""
+
+
+class StoreBusy(StoreUnavailable):
+    """It did not answer in time, or another process holds it locked."""
+
+
+class DataGone(StoreUnavailable):
+    """The file at its path is not the open one: what is written there would be lost."""
 
 
 class DiskFull(StoreUnavailable):
@@ -55,15 +67,19 @@ _BUSY: tuple[tuple[str, str], ...] = (
     ("disk i/o", "its disk reports errors; look at the system's log"),
 )
 
+_KINDS: Mapping[str, type[StoreUnavailable]] = {
+    "locked": StoreBusy,
+    "full": DiskFull,
+    "no space": DiskFull,
+}
+
 
 def translated(error: Exception, where: str) -> StoreError:
     """The error of a driver as one of ours; `where` names the file or the URL."""
     if isinstance(error, StoreError):
         return error
     if isinstance(error, TimeoutError):
-        return StoreUnavailable(
-            f"the database {where} is not available: it did not answer in time."
-        )
+        return StoreBusy(f"the database {where} is not available: it did not answer in time.")
     said = str(error.orig) if isinstance(error, DBAPIError) and error.orig else str(error)
     said = said.strip().splitlines()[0] if said.strip() else type(error).__name__
     lower = said.lower()
@@ -74,7 +90,7 @@ def translated(error: Exception, where: str) -> StoreError:
         )
     for word, meaning in _BUSY:
         if word in lower:
-            kind = DiskFull if word in ("full", "no space") else StoreUnavailable
+            kind = _KINDS.get(word, StoreUnavailable)
             return kind(f"the database {where} is not available: {meaning} ({said}).")
     return StoreUnavailable(f"the database {where} is not available: {said}.")
 

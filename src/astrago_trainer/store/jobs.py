@@ -474,6 +474,12 @@ def forget_keys(tx: Transaction, before: Sequence[float]) -> list[None]:
     return [None] * len(before)
 
 
+def has_key(connection: Connection, namespace: str, key: str) -> bool:
+    """Whether a request with this Idempotency-Key was accepted."""
+    found = connection.execute(_FIND_KEY, {"at_namespace": namespace, "at_key": key})
+    return found.one_or_none() is not None
+
+
 def load_jobs(
     connection: Connection, make: Callable[[Job], Job] = lambda job: job
 ) -> tuple[list[Job], int]:

@@ -28,7 +28,9 @@ class History:
         return self.revisions[-1]
 
 
-SHIPPED = History(("0001", "0002", "0003", "0004", "0005"), "astrago_trainer.store:migrations")
+SHIPPED = History(
+    ("0001", "0002", "0003", "0004", "0005", "0006"), "astrago_trainer.store:migrations"
+)
 
 _LOCK = (
     0x61737472  # of PostgreSQL: two servers that start at once make the tables one after the other

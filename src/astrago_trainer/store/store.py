@@ -24,9 +24,10 @@ FILE_NAME = "astrago.db"
 class Store:
     """One database, used by one event loop."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, waiting_seconds: float = BUSY_SECONDS) -> None:
+        """`waiting_seconds`: see `Writer`."""
         self._driver = driver
-        self._writer = Writer(driver, on_commit=self._note)
+        self._writer = Writer(driver, on_commit=self._note, waiting_seconds=waiting_seconds)
         self.own_stamp = 0
         """The newest stamp up to which all commits are known to be of this process."""
 
@@ -41,7 +42,13 @@ class Store:
         return self._driver.path.parent if isinstance(self._driver, SqliteDriver) else None
 
     @classmethod
-    async def open(cls, url: str, *, busy_seconds: float = BUSY_SECONDS) -> Store:
+    async def open(
+        cls,
+        url: str,
+        *,
+        busy_seconds: float = BUSY_SECONDS,
+        waiting_seconds: float = BUSY_SECONDS,
+    ) -> Store:
         """Makes or upgrades the tables; raises StoreRefused or StoreUnavailable, which name the database."""
         try:
             driver = make_driver(url, busy_seconds=busy_seconds)
@@ -61,7 +68,7 @@ class Store:
         finally:
             if maker is not driver:
                 await maker.close()
-        return cls(driver)
+        return cls(driver, waiting_seconds)
 
     async def close(self) -> None:
         """After everything that waits is written."""

@@ -243,6 +243,18 @@ members = Table(
     Column("role", String(20), nullable=False),
 )
 
+invitations = Table(
+    "invitations",
+    metadata,
+    Column("namespace", ForeignKey("tenants.namespace", ondelete="CASCADE"), primary_key=True),
+    # No reference: an invitation of somebody who is no user looks the same, so that nobody learns who is one.
+    Column("user", String(253), primary_key=True),
+    Column("role", String(20), nullable=False),
+    Column("invited_by", String(253), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+)
+
 tokens = Table(
     "tokens",
     metadata,

@@ -215,6 +215,13 @@ def test_all_problems_are_told_at_once() -> None:
             id="no shared memory",
         ),
         pytest.param(
+            {"shared_memory": "1e-9"},
+            "shared_memory",
+            "FieldValueInvalid",
+            "must be at least 1 byte; found '1e-9'.",
+            id="less shared memory than a byte",
+        ),
+        pytest.param(
             {"resources": {"cpu": 0}},
             "resources.cpu.limit",
             "FieldValueInvalid",

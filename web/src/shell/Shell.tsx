@@ -4,6 +4,7 @@ import { useFormats, useT } from "@/i18n/i18n";
 import { useConnection } from "@/live/jobFeed";
 import { match, to, usePlace } from "@/router/router";
 import { ROUTES } from "@/routes";
+import { useInvitations } from "@/session/invitations";
 import { ALL, mayGovern, namespacesOf, signOut, useNamespace, useWho } from "@/session/session";
 import { Button, ButtonLink } from "@/ui/Button";
 import { cx } from "@/ui/cx";
@@ -29,6 +30,7 @@ export function Shell() {
       <Header path={path} />
       <ConnectionNote />
       <DiskNote />
+      <InvitationNote />
       <main id={MAIN} tabIndex={-1} className={styles.main}>
         <ErrorBoundary key={path}>
           <Suspense fallback={<Loading />}>{pageAt(path) ?? <NoSuchPage />}</Suspense>
@@ -154,6 +156,9 @@ function Account() {
           {!hasAuthentication && <span>{t("common.localUser")}</span>}
           <span>{t("common.version", { version: who.version })}</span>
           {hasAuthentication && <ButtonLink href={to.admin("tokens")}>{t("admin.tokens")}</ButtonLink>}
+          {hasAuthentication && (
+            <ButtonLink href={to.admin("invitations")}>{t("admin.invitations")}</ButtonLink>
+          )}
           {hasAuthentication && <Button onPress={signOut}>{t("common.signOut")}</Button>}
         </Dialog>
       </Popover>
@@ -180,6 +185,19 @@ function DiskNote() {
     <div role="status" className={cx(styles.connection, styles.lost)}>
       <Icon name="alert" size={14} />
       {t(DISK_TEXTS[disk.alarm], { free: bytes(disk.free_bytes) })}
+    </div>
+  );
+}
+
+function InvitationNote() {
+  const t = useT();
+  const count = useInvitations().data?.items.length ?? 0;
+  if (count === 0) return null;
+  return (
+    <div role="status" className={cx(styles.connection, styles.back)}>
+      <Icon name="user" size={14} />
+      {t.plural("common.invited", count)}
+      <Link href={to.admin("invitations")}>{t("common.toInvitations")}</Link>
     </div>
   );
 }

@@ -19,6 +19,7 @@ from astrago_trainer.core.spec.text import (
     AbsolutePath,
     Argument,
     Branch,
+    BytesText,
     Count,
     DataKey,
     Entrypoint,
@@ -105,7 +106,7 @@ class EmptyDir(Model):
     """Scratch space that goes with the pod."""
 
     medium: Literal["", "Memory"] = Field("", description="Memory keeps it in RAM.")
-    size: PositiveQuantityText | None = Field(None, description="At most this much, e.g. 10Gi.")
+    size: BytesText | None = Field(None, description="At most this much, e.g. 10Gi.")
 
 
 class Volume(Model):
@@ -197,7 +198,7 @@ class JobSpec(Model):
     launcher: LauncherResources | None = Field(
         None, description="CPU and memory of the launcher; horovod only."
     )
-    shared_memory: PositiveQuantityText | None = Field(
+    shared_memory: BytesText | None = Field(
         None, description="Size of /dev/shm, e.g. 8Gi, for data loaders; counts as memory."
     )
     env: tuple[EnvVar, ...] = Field((), description="Environment variables of the training.")

@@ -282,6 +282,16 @@ def _positive_quantity(value: str) -> str:
     return value
 
 
+def _bytes_quantity(value: str) -> str:
+    if not Quantity.parse(value).is_zero() and Quantity.parse(value) < Quantity.parse("1"):
+        fail(
+            "FieldValueInvalid",
+            f"must be at least 1 byte; found {short(value)}.",
+            "Did you mean a larger suffix, such as Mi or Gi?",
+        )
+    return _positive_quantity(value)
+
+
 def _processes(value: Any) -> int | str:
     if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= 1024:
         return value
@@ -373,6 +383,7 @@ Branch = Annotated[Text, AfterValidator(_branch)]
 GitUrl = Annotated[Text, AfterValidator(_git_url)]
 QuantityText = Annotated[str, BeforeValidator(_quantity), _NUMBER_OR_TEXT]
 PositiveQuantityText = Annotated[QuantityText, AfterValidator(_positive_quantity)]
+BytesText = Annotated[QuantityText, AfterValidator(_bytes_quantity)]
 Processes = Annotated[
     int | str,
     BeforeValidator(_processes),

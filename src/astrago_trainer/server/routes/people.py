@@ -15,7 +15,13 @@ from astrago_trainer.server.problems import forbidden
 from astrago_trainer.service.access import IssuedToken
 from astrago_trainer.service.errors import NotFound
 from astrago_trainer.service.identity import Identity, Role
-from astrago_trainer.service.view import tenant_to_view, time_to_text, token_to_view, user_to_view
+from astrago_trainer.service.view import (
+    invitation_to_view,
+    tenant_to_view,
+    time_to_text,
+    token_to_view,
+    user_to_view,
+)
 from astrago_trainer.store.audit import AuditRow
 
 router = APIRouter(prefix="/api/v1", tags=["people"])
@@ -174,10 +180,12 @@ async def members(namespace: str, shared: Shared) -> Response:
 async def set_member(
     namespace: str, user: User, request: Request, shared: Shared, caller: Caller
 ) -> Response:
-    """Let somebody in, or change what they may do."""
+    """Change the role of a member; administrators of the installation also add members. Others are invited."""
     body = await bodies.read_model(request, schemas.MemberRequest)
     role = Role(body.role)
-    await shared.service.access.set_member(acting(caller, request), namespace, user, role)
+    access = shared.service.access
+    change = access.set_member if caller.is_administrator else access.change_role
+    await change(acting(caller, request), namespace, user, role)
     return json_answer({"namespace": namespace, "user": user, "role": role.value})
 
 
@@ -187,8 +195,101 @@ async def set_member(
 async def remove_member(
     namespace: str, user: User, request: Request, shared: Shared, caller: Caller
 ) -> Response:
-    """Not any more."""
+    """Remove a member from the namespace."""
     await shared.service.access.remove_member(acting(caller, request), namespace, user)
+    return Response(status_code=204)
+
+
+@router.post(
+    "/tenants/{namespace}:leave",
+    status_code=204,
+    response_class=Response,
+    operation_id="leaveTenant",
+)
+async def leave(namespace: str, request: Request, shared: Shared, caller: Caller) -> Response:
+    """Leave a namespace; its only administrator cannot (409)."""
+    await shared.service.access.leave(acting(caller, request), namespace)
+    return Response(status_code=204)
+
+
+_INVITATIONS = "/tenants/{namespace}/invitations"
+
+
+@router.get(
+    _INVITATIONS,
+    responses={200: said(schemas.InvitationList, "Those that nobody has answered.")},
+    operation_id="listInvitations",
+)
+async def invitations(namespace: str, shared: Shared) -> Response:
+    """List the open invitations to a namespace."""
+    found = shared.service.access.invitations(namespace)
+    return json_answer({"items": [invitation_to_view(each) for each in found]})
+
+
+@router.post(
+    _INVITATIONS,
+    status_code=202,
+    responses={202: said(schemas.InvitationBody, "The same whether or not there is such a user.")},
+    openapi_extra=openapi.body("InvitationRequest", {"user": "user123", "role": "member"}),
+    operation_id="inviteMember",
+)
+async def invite(namespace: str, request: Request, shared: Shared, caller: Caller) -> Response:
+    """Invite a user to a namespace: they become a member when they accept, within 14 days."""
+    body = await bodies.read_model(request, schemas.InvitationRequest)
+    made = await shared.service.access.invite(
+        acting(caller, request), namespace, body.user, Role(body.role)
+    )
+    return json_answer(invitation_to_view(made), 202)
+
+
+@router.delete(
+    _INVITATIONS + "/{user}",
+    status_code=204,
+    response_class=Response,
+    operation_id="withdrawInvitation",
+)
+async def withdraw(
+    namespace: str, user: User, request: Request, shared: Shared, caller: Caller
+) -> Response:
+    """Withdraw an invitation."""
+    await shared.service.access.withdraw(acting(caller, request), namespace, user)
+    return Response(status_code=204)
+
+
+@router.get(
+    "/invitations",
+    responses={200: said(schemas.InvitationList, "Those of the caller.")},
+    operation_id="listMyInvitations",
+)
+async def my_invitations(shared: Shared, caller: Caller) -> Response:
+    """List the caller's invitations."""
+    found = shared.service.access.invitations_of(caller.name)
+    return json_answer({"items": [invitation_to_view(each) for each in found]})
+
+
+Tenant = Annotated[str, Path(max_length=63, description="The namespace of the invitation.")]
+
+
+@router.post(
+    "/invitations/{tenant}:accept",
+    responses={200: said(schemas.MemberBody, "The caller is a member now.")},
+    operation_id="acceptInvitation",
+)
+async def accept(tenant: Tenant, request: Request, shared: Shared, caller: Caller) -> Response:
+    """Accept an invitation of the caller."""
+    made = await shared.service.access.accept(acting(caller, request), tenant)
+    return json_answer(made._asdict())
+
+
+@router.post(
+    "/invitations/{tenant}:decline",
+    status_code=204,
+    response_class=Response,
+    operation_id="declineInvitation",
+)
+async def decline(tenant: Tenant, request: Request, shared: Shared, caller: Caller) -> Response:
+    """Decline an invitation of the caller."""
+    await shared.service.access.decline(acting(caller, request), tenant)
     return Response(status_code=204)
 
 

@@ -50,6 +50,9 @@ export const common = {
   diskLogsNotWritten:
     "The server's disk is nearly full: {free} free, and no logs are written. Delete jobs, or free some space.",
   diskFull: "The server's disk is full: no job is accepted. Delete jobs, or free some space.",
+  invited_one: "You are invited to a namespace.",
+  invited_other: "You are invited to {count} namespaces.",
+  toInvitations: "Show invitations",
   notifications: "Notifications",
 
   amountCpu: "{cpu} CPU",

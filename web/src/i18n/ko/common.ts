@@ -52,6 +52,9 @@ export const common: Texts<"common"> = {
   diskLogsNotWritten:
     "서버 디스크가 거의 차서(남은 용량 {free}) 로그를 기록하지 않습니다. 작업을 삭제하거나 공간을 확보하십시오.",
   diskFull: "서버 디스크가 가득 차서 새 작업을 받지 않습니다. 작업을 삭제하거나 공간을 확보하십시오.",
+  invited_one: "네임스페이스 초대가 1건 있습니다.",
+  invited_other: "네임스페이스 초대가 {count}건 있습니다.",
+  toInvitations: "초대 보기",
   notifications: "알림",
 
   amountCpu: "{cpu} CPU",

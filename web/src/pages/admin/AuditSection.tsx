@@ -16,7 +16,7 @@ import styles from "./AdminPage.module.css";
 
 type Row = components["schemas"]["AuditBody"];
 const PAGE = 100;
-const ACTIONS = ["job", "token", "member", "tenant", "user"] as const;
+const ACTIONS = ["job", "token", "member", "invitation", "tenant", "user"] as const;
 
 /** Who changed what, newest first; what is asked for is in the address. */
 export function AuditSection() {

@@ -4,6 +4,7 @@ import { api } from "@/api/client";
 import type { components } from "@/api/schema";
 import { useLoad } from "@/api/useLoad";
 import { useT } from "@/i18n/i18n";
+import { useWho } from "@/session/session";
 import { Button } from "@/ui/Button";
 import { cx } from "@/ui/cx";
 import { Confirm } from "@/ui/Dialog";
@@ -18,7 +19,9 @@ import { useWrite } from "./useWrite";
 type Member = components["schemas"]["MemberBody"];
 type Role = Member["role"];
 const ROLES: readonly Role[] = ["viewer", "member", "administrator"];
+type Invitation = components["schemas"]["InvitationBody"];
 const PATH = "/api/v1/tenants/{namespace}/members";
+const INVITATIONS = "/api/v1/tenants/{namespace}/invitations";
 
 export function Members({ namespace }: { namespace: string }) {
   const t = useT();
@@ -28,6 +31,10 @@ export function Members({ namespace }: { namespace: string }) {
   const [going, setGoing] = useState<string>();
   const [isAsking, setIsAsking] = useState(false);
   const writing = useWrite();
+  const who = useWho();
+  const invitations = useLoad(`invitations ${namespace}`, (signal) =>
+    api.get(INVITATIONS, { path: { namespace }, signal }),
+  );
   const roles = ROLES.map((value) => ({ value, label: t(`admin.role_${value}`) }));
   const put = async (user: string, role: Role) => {
     const isDone = await writing.write(() =>
@@ -37,6 +44,34 @@ export function Members({ namespace }: { namespace: string }) {
     reload();
     return isDone;
   };
+  const invite = async (user: string, role: Role) => {
+    const isDone = await writing.write(() =>
+      api.post(INVITATIONS, { path: { namespace }, body: { user, role } }),
+    );
+    if (isDone) toast({ tone: "good", text: t("admin.invited", { user }) });
+    invitations.reload();
+    return isDone;
+  };
+  const withdraw = async (user: string) => {
+    await writing.write(() => api.delete(`${INVITATIONS}/{user}`, { path: { namespace, user } }));
+    invitations.reload();
+  };
+  const open = invitations.data?.items ?? [];
+  const invitationColumns: Column<Invitation>[] = [
+    { id: "user", header: t("admin.user"), cell: (each) => each.user },
+    { id: "role", header: t("admin.role"), cell: (each) => t(`admin.role_${each.role}`) },
+    { id: "by", header: t("admin.invitedBy"), isWide: true, cell: (each) => each.invited_by },
+    {
+      id: "withdraw",
+      header: "",
+      isNumber: true,
+      cell: (each) => (
+        <Button isSmall isDisabled={writing.isBusy} onPress={() => void withdraw(each.user)}>
+          {t("admin.withdraw")}
+        </Button>
+      ),
+    },
+  ];
   const columns: Column<Member>[] = [
     { id: "user", header: t("admin.user"), cell: (each) => each.user },
     {
@@ -86,7 +121,27 @@ export function Members({ namespace }: { namespace: string }) {
             keyOf={(each) => each.user}
           />
         )}
-        <AddMember roles={roles} isBusy={writing.isBusy} onAdd={put} />
+        {open.length > 0 && (
+          <Table
+            label={t("admin.invitationsTo", { namespace })}
+            columns={invitationColumns}
+            rows={open}
+            keyOf={(each) => each.user}
+          />
+        )}
+        {invitations.problem && <ProblemNote problem={invitations.problem} onRetry={invitations.reload} />}
+        {/* Administrators of the installation add people; all others ask them. */}
+        {who.is_administrator ? (
+          <AddMember roles={roles} isBusy={writing.isBusy} action={t("admin.addMember")} onAdd={put} />
+        ) : (
+          <AddMember
+            roles={roles}
+            isBusy={writing.isBusy}
+            action={t("admin.invite")}
+            help={t("admin.inviteHelp")}
+            onAdd={invite}
+          />
+        )}
       </div>
       <Confirm
         title={t("admin.removeAsk", { user: going ?? "", namespace })}
@@ -108,10 +163,12 @@ export function Members({ namespace }: { namespace: string }) {
 interface AddProps {
   roles: readonly { value: Role; label: string }[];
   isBusy: boolean;
+  action: string;
+  help?: string;
   onAdd: (user: string, role: Role) => Promise<boolean>;
 }
 
-function AddMember({ roles, isBusy, onAdd }: AddProps) {
+function AddMember({ roles, isBusy, action, help, onAdd }: AddProps) {
   const t = useT();
   const [user, setUser] = useState("");
   const [role, setRole] = useState<Role>("member");
@@ -126,9 +183,11 @@ function AddMember({ roles, isBusy, onAdd }: AddProps) {
       <Field label={t("admin.user")} value={user} onChange={setUser} />
       <Select label={t("admin.role")} value={role} options={roles} onChange={setRole} />
       <Button type="submit" icon="plus" isDisabled={isBusy || user.trim() === ""}>
-        {t("admin.addMember")}
+        {action}
       </Button>
-      <p className={styles.quiet}>{t(`admin.may_${role}`)}</p>
+      <p className={styles.quiet}>
+        {t(`admin.may_${role}`)} {help}
+      </p>
     </Form>
   );
 }
