@@ -36,6 +36,8 @@ from tests.server.serving import JOBS, PATIENCE, Process
 DISK = "128m"
 ANSWER_SECONDS = 15.0
 RETRY_SECONDS = 0.2
+NO_SPACE = "[Errno 28]"
+"""In the message of a job that a full disk has failed: it says so, and is not lost."""
 LOST_LOOKS = 5
 """So often in a row, a second apart, an accepted job must be missing to be lost: servers may be a second behind."""
 WARM_UP = 0.25
@@ -76,6 +78,10 @@ class Found:
     doubled: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     """Answers of 5xx other than 503."""
+    starved: int = 0
+    """Jobs that failed because the disk was full."""
+    tracebacks: list[str] = field(default_factory=list)
+    """Of the scheduler and the servers."""
     memory: list[tuple[float, float]] = field(default_factory=list)
     """Hours and megabytes of the server that lives on."""
 
@@ -91,6 +97,7 @@ class Soak:
         self._variables = {"ASTRAGO_LOCAL_CPUS": "2"}
         self.steady = Process(data, **self._variables)
         self._weak = Process(data, **self._variables)
+        self._starting: asyncio.Task[None] | None = None
         self._jobs: dict[str, Job] = {}
         self._number = 0
         self.found = Found()
@@ -111,6 +118,8 @@ class Soak:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
+                if self._starting is not None:
+                    await self._starting
             self._continue()
             await self._finish(client)
 
@@ -132,6 +141,13 @@ class Soak:
                     return
             await asyncio.sleep(0.5)
         self.found.lost += [name for name, job in self._jobs.items() if not job.is_deleted]
+
+    def read_logs(self) -> None:
+        """What processes have written that nobody asked."""
+        for path in (self._data / "scheduler.log", self.steady.stderr):
+            text = path.read_text(errors="replace") if path.exists() else ""
+            parts = text.split("Traceback (most recent call last):")[1:]
+            self.found.tracebacks += [f"{path.name}: {part[:1500].strip()}" for part in parts]
 
     async def _submit(self, client: httpx.AsyncClient) -> None:
         while True:
@@ -166,7 +182,7 @@ class Soak:
             await asyncio.sleep(1.0)
 
     async def _look(self, client: httpx.AsyncClient) -> int:
-        """Judges jobs that are over, and deletes them; how many are accepted or there still."""
+        """Judges jobs that are over, and deletes them; how many that were accepted are there still."""
         page = (await self._ask(client, "GET", JOBS + "?limit=500")).json()["items"]
         there = {each["name"]: each for each in page}
         if len(there) < len(page):
@@ -189,11 +205,13 @@ class Soak:
                 self._judge(name, seen, lines[name])
                 await self._ask(client, "DELETE", f"{JOBS}/{name}")
                 job.is_deleted = True
-        return len(there) + len(self._jobs)
+        return len(self._jobs)
 
     def _judge(self, name: str, seen: dict[str, Any], starts: int) -> None:
         self.found.phases[seen["phase"]] += 1
-        if seen["phase"] == "Failed":
+        if seen["phase"] == "Failed" and NO_SPACE in seen["message"] and self._may_fill:
+            self.found.starved += 1
+        elif seen["phase"] == "Failed":
             self.found.lost.append(f"{name} failed: {seen['reason']} {seen['message'][:200]}")
         elif not starts:
             self.found.lost.append(f"{name} is complete, and never ran")
@@ -248,8 +266,13 @@ class Soak:
         self._weak.kill()
         assert self._weak.process.stdout is not None
         self._weak.process.stdout.close()
-        self._weak = await asyncio.to_thread(Process, self._data, **self._variables)
+        # To its end: a process that is being started must be known to be ended.
+        self._starting = asyncio.create_task(self._start_weak())
+        await asyncio.shield(self._starting)
         return True
+
+    async def _start_weak(self) -> None:
+        self._weak = await asyncio.to_thread(Process, self._data, **self._variables)
 
     async def _kill_scheduler(self) -> bool:
         """There is one while jobs wait, which is a matter of moments."""
@@ -304,7 +327,7 @@ class Soak:
 
     def table(self, seed: int) -> Table:
         found, table = self.found, Table()
-        for line in (found.lost + found.doubled + found.broken)[:MOST_SHOWN]:
+        for line in (found.lost + found.doubled + found.broken + found.tracebacks)[:MOST_SHOWN]:
             table.lines.append(line)
         table.note("seed", seed)
         table.note("minutes", f"{self._plan.seconds / 60:.1f}")
@@ -314,6 +337,8 @@ class Soak:
             table.note(f"answers: {name}", count)
         for name, count in sorted(found.phases.items()):
             table.note(f"jobs: {name}", count)
+        table.note("jobs that a full disk has failed", found.starved)
+        table.note("tracebacks in logs", len(found.tracebacks))
         table.check("faults", str(found.faults.total()), found.faults.total() > 0, "at least 1")
         table.check("jobs over", str(found.phases.total()), found.phases.total() > 0, "at least 1")
         table.equal("lost", len(found.lost), 0)
@@ -368,6 +393,7 @@ def run_campaign(folder: Path, plan: Plan, seed: int) -> Table:
         soak = Soak(folder, data, plan, seed, may_fill=disk is not None)
         stack.callback(soak.close)
         asyncio.run(soak.run())
+        soak.read_logs()
         return soak.table(seed)
 
 
