@@ -14,7 +14,7 @@ PAGE       := src/astrago_trainer/page/index.html
 WEB        := $(shell find web -type f -not -path '*/node_modules/*')
 export ASTRAGO_CACHE := $(CACHE)
 
-.PHONY: help setup demo serve check test test-page screenshots mockups fuzz-merge bench campaign campaign-cluster cluster fake-nodes server-image test-cluster clean-cluster lock schema manifests build clean
+.PHONY: help setup demo serve check test test-page screenshots mockups fuzz-merge bench campaign soak campaign-cluster cluster fake-nodes server-image test-cluster clean-cluster lock schema manifests build clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,11 @@ KILLS ?= 200
 ROUNDS ?= 25
 STOPS ?= 10000
 HISTORIES ?= 2000
+# With servers that are killed and paused a history takes a quarter of a second.
+PROCESS_HISTORIES ?= 1000
+REQUESTS ?= 100000
+QUEUED ?= 5000
+NOISE_SECONDS ?= 60
 # Requests for each route and kind: 400 are more than 20,000 in all.
 EXAMPLES ?= 400
 campaign: fuzz-merge ## the long versions of the tests, with seeds that replay a failure
@@ -81,10 +86,19 @@ campaign: fuzz-merge ## the long versions of the tests, with seeds that replay a
 	@$(BIN)/python -m tests.service.campaign --rounds $(ROUNDS) $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.service.histories --count $(HISTORIES) $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.service.histories --count $(HISTORIES) --database postgresql $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.service.process_histories --count $(PROCESS_HISTORIES) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.service.process_histories --count $(PROCESS_HISTORIES) --database postgresql $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.server.requests_campaign --count $(REQUESTS) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.server.neighbours_campaign --seconds $(NOISE_SECONDS) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.engines.queue_campaign --count $(QUEUED) $(if $(SEED),--seed $(SEED))
 	@$(BIN)/python -m tests.catalogue.signal_campaign --rounds $(STOPS) $(if $(SEED),--seed $(SEED))
 	@ASTRAGO_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -q tests/server/test_schema.py
 	@ASTRAGO_CAMPAIGN=1 $(BIN)/pytest -q tests/e2e/local/test_samples.py tests/catalogue/test_samples.py
 	@ASTRAGO_LOCKED_SECONDS=30 $(BIN)/pytest -q tests/server/test_faults.py
+
+HOURS ?= 4
+soak: $(READY) ## two servers under steady work with a fault a minute, for HOURS=4 or MINUTES
+	@$(BIN)/python -m tests.server.soak --minutes $(or $(MINUTES),$$(( $(HOURS) * 60 ))) $(if $(SEED),--seed $(SEED))
 
 TRAINER ?= 2.1
 cluster: $(READY) ## a real Kubernetes with Kubeflow Trainer on this machine, or the one that runs (TRAINER=2.1|2.2|2.3, LEGACY=1; root, Go)

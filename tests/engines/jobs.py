@@ -9,10 +9,11 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.builders import a_container, a_job, a_runtime, a_trainjob
+
 from astrago_trainer.core.lifecycle import Phase, is_terminal
 from astrago_trainer.core.preview import preview_pair
 from astrago_trainer.engines.base import Effective, Engine, Handle, Observation
-from builders import a_container, a_job, a_runtime, a_trainjob
 
 Json = dict[str, Any]
 T = TypeVar("T")

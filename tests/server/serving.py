@@ -120,8 +120,11 @@ def bearer(token: str) -> dict[str, str]:
 class Process:
     """`astrago up` as people start it."""
 
-    def __init__(self, data: Path, port: str = "0", **variables: str) -> None:
-        command = [sys.executable, "-m", "astrago_trainer", "up", "--port", port]
+    def __init__(
+        self, data: Path, port: str = "0", *, module: str = "astrago_trainer", **variables: str
+    ) -> None:
+        """`module`: a program that is `astrago` but for what a test changes in it."""
+        command = [sys.executable, "-m", module, "up", "--port", port]
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith("ASTRAGO_")
         }

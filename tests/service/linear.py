@@ -20,37 +20,53 @@ class State(NamedTuple):
     is_deleting: bool
 
 
+Keys = frozenset[tuple[str, str]]
+"""Idempotency-Keys that were used, each with the uid of its job."""
+Node = tuple[int, State | None, Keys]
+"""Which requests were carried out, as bits; the job after them; the keys."""
+
+NEVER_SEEN = "never seen"
+"""The uid of a job that no answer has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One request of one client."""
 
     kind: str
-    """create, suspend, resume, delete, get"""
+    """create, suspend, resume, restart, delete, get, list"""
     asked: int
     answered_at: int | None
     """Numbers of moments; None where no answer came."""
     answer: str | State | None = None
     """The job, or `missing`, `taken`, `refused`."""
+    key: str = ""
+    """Of a create: with the same key it gets the first answer again."""
 
 
 def is_linearizable(history: list[Operation]) -> bool:
     """Looks for an order of the requests that explains all answers."""
     uids = _unexplained(history)
     answered = sum(1 << place for place, each in enumerate(history) if each.answered_at is not None)
-    seen: set[tuple[int, State | None]] = set()
-    open_ends: list[tuple[int, State | None]] = [(0, None)]
+    seen: set[Node] = set()
+    open_ends: list[Node] = [(0, None, frozenset())]
     while open_ends:
-        done, state = open_ends.pop()
+        node = open_ends.pop()
+        done, state, keys = node
         if done & answered == answered:
             return True
-        if (done, state) in seen:
+        if node in seen:
             continue
-        seen.add((done, state))
+        seen.add(node)
         if state is not None and state.is_deleting:
-            open_ends.append((done, None))  # the servers remove it at some moment
+            open_ends.append((done, None, keys))  # the servers remove it at some moment
         for place in _possible(history, done):
+            operation = history[place]
             open_ends += [
-                (done | 1 << place, after) for after in _steps(history[place], state, uids)
+                (done | 1 << place, after, after_keys)
+                for answer, after, after_keys in _outcomes(operation, state, keys, uids)
+                # All answers are possible where none came.
+                if operation.answered_at is None or answer == operation.answer
             ]
     return False
 
@@ -68,40 +84,48 @@ def _possible(history: list[Operation], done: int) -> Iterator[int]:
 
 
 def _unexplained(history: list[Operation]) -> list[str]:
-    """Jobs that were seen, and made by a request without an answer."""
+    """Uids of jobs that a request without an answer may have made."""
     made: set[str] = set()
     seen: set[str] = set()
     for each in history:
         if isinstance(each.answer, State):
-            (made if each.kind == "create" else seen).add(each.answer.uid)
-    return sorted(seen - made) or ["never seen"]
-
-
-def _steps(operation: Operation, state: State | None, uids: list[str]) -> list[State | None]:
-    """States after this request, if the model gives its answer; all answers are possible where none came."""
-    return [
-        after
-        for answer, after in _outcomes(operation, state, uids)
-        if operation.answered_at is None or answer == operation.answer
-    ]
+            is_first = each.kind == "create" and not each.key
+            (made if is_first else seen).add(each.answer.uid)
+    return [*sorted(seen - made), NEVER_SEEN]
 
 
 def _outcomes(
-    operation: Operation, state: State | None, uids: list[str]
-) -> list[tuple[str | State | None, State | None]]:
-    if operation.kind == "get":
-        return [(state or "missing", state)]
+    operation: Operation, state: State | None, keys: Keys, uids: list[str]
+) -> list[tuple[str | State | None, State | None, Keys]]:
+    """Answers that the model may give, each with what is true after it."""
+    if operation.kind in ("get", "list"):
+        return [(state or "missing", state, keys)]
     if operation.kind == "create":
-        if state is not None:
-            return [("taken", state)]
-        made = [operation.answer.uid] if isinstance(operation.answer, State) else uids
-        return [(new, new) for new in (State(uid, False, False) for uid in made)]
+        return _creations(operation, state, keys, uids)
     if state is None:
-        return [("missing", None)]
+        return [("missing", None, keys)]
     if operation.kind == "delete":
         gone = state._replace(is_deleting=True)
-        return [(gone, gone)]
+        return [(gone, gone, keys)]
     if state.is_deleting:
-        return [("refused", state)]
+        return [("refused", state, keys)]
     after = state._replace(is_suspended=operation.kind == "suspend")
-    return [(after, after)]
+    found: list[tuple[str | State | None, State | None, Keys]] = [(after, after, keys)]
+    if operation.kind == "restart":  # one that was asked for before may not have begun
+        found.append((state, state, keys))
+    return found
+
+
+def _creations(
+    operation: Operation, state: State | None, keys: Keys, uids: list[str]
+) -> list[tuple[str | State | None, State | None, Keys]]:
+    for key, uid in keys:
+        if key == operation.key:
+            return [(State(uid, False, False), state, keys)]
+    if state is not None:
+        return [("taken", state, keys)]
+    made = [operation.answer.uid] if isinstance(operation.answer, State) else uids
+    news = [State(uid, False, False) for uid in made]
+    return [
+        (new, new, keys | {(operation.key, new.uid)} if operation.key else keys) for new in news
+    ]

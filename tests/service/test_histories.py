@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
+from tests.service import process_histories
 from tests.service.histories import check_histories
 from tests.service.linear import Operation, State, is_linearizable
 
 JOB = State("a", False, False)
 SUSPENDED = JOB._replace(is_suspended=True)
 CREATED = Operation("create", 0, 1, JOB)
+KEYED = replace(CREATED, key="k")
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
@@ -21,6 +24,12 @@ def test_every_history_has_an_order(tmp_path, database, request):
 
     assert found["wrong"] == []
     assert found["unanswered"] > 0, "something failed on the way"
+
+
+def test_servers_that_are_killed_and_paused_answer_as_one(tmp_path):
+    table = asyncio.run(process_histories.check_histories(tmp_path / "data", None, 12, seed=1))
+
+    assert table.failed == 0, "\n".join(table.lines)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +46,26 @@ def test_every_history_has_an_order(tmp_path, database, request):
             CREATED,
             Operation("delete", 2, 3, JOB._replace(is_deleting=True)),
             Operation("get", 4, 5, "missing"),
+        ],
+        # A key gets the first answer again, also when the job is suspended or gone.
+        [KEYED, Operation("suspend", 2, 3, SUSPENDED), replace(KEYED, asked=4, answered_at=5)],
+        [
+            KEYED,
+            Operation("delete", 2, 3, JOB._replace(is_deleting=True)),
+            Operation("list", 4, 5, "missing"),
+            replace(KEYED, asked=6, answered_at=7),
+        ],
+        [
+            Operation("create", 0, None, key="k"),
+            Operation("get", 1, 2, JOB),
+            replace(KEYED, asked=3, answered_at=4),
+        ],
+        # A second restart before the first has begun changes nothing.
+        [
+            CREATED,
+            Operation("restart", 2, 3, JOB),
+            Operation("suspend", 4, 5, SUSPENDED),
+            Operation("restart", 6, 7, SUSPENDED),
         ],
     ],
 )
@@ -65,6 +94,11 @@ def test_answers_that_one_job_could_give_are_right(history):
             Operation("get", 4, 5, "missing"),
             Operation("get", 6, 7, JOB._replace(is_deleting=True)),
         ],
+        # One key, two jobs; and a list that is behind.
+        [KEYED, replace(KEYED, asked=2, answered_at=3, answer=State("b", False, False))],
+        [KEYED, replace(KEYED, asked=2, answered_at=3, answer="taken")],
+        [CREATED, Operation("list", 2, 3, "missing")],
+        [CREATED, Operation("suspend", 2, 3, SUSPENDED), Operation("list", 4, 5, JOB)],
     ],
 )
 def test_answers_that_no_job_could_give_are_wrong(history):
