@@ -122,8 +122,8 @@ def _convert(documents: Sequence[Json], shown: str) -> Converted:
 
         platform = default_platform()
         return _with_script_beside(trainjob_to_job(jobs[0], platform, _frameworks(), beside), shown)
-    if len(kinds) == 1 and kinds[0] in LEGACY_KINDS and not beside:
-        return legacy_to_job(jobs[0])
+    if len(kinds) == 1 and kinds[0] in LEGACY_KINDS:
+        return legacy_to_job(jobs[0], beside)
     raise _refusal(
         shown,
         "kind-not-taken",

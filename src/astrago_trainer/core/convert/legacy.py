@@ -6,11 +6,12 @@ and where another one differs that is told.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from astrago_trainer.core.convert import pods
+from astrago_trainer.core.convert.code import take_code
 from astrago_trainer.core.convert.converted import Converted, Manifest, Path, lost
 from astrago_trainer.core.errors import Problem
 from astrago_trainer.core.platform import Framework
@@ -40,8 +41,10 @@ _OPERATORS_OWN = ("pytorchjob-port", "tfjob-port")
 """Names of the port that v1 opens by itself; so does the Trainer."""
 
 
-def legacy_to_job(manifest_: Mapping[str, Any]) -> Converted:
-    """The kind must be one of LEGACY_KINDS."""
+def legacy_to_job(
+    manifest_: Mapping[str, Any], beside: Sequence[Mapping[str, Any]] = ()
+) -> Converted:
+    """The kind must be one of LEGACY_KINDS; `beside` are the ConfigMaps of the same file."""
     kind = _KINDS[manifest_["kind"]]
     manifest = Manifest(manifest_)
     problems: list[Problem] = []
@@ -71,6 +74,7 @@ def legacy_to_job(manifest_: Mapping[str, Any]) -> Converted:
                 "Write command into the job file.",
             )
         )
+    take_code(job, beside, problems)
     return Converted(
         {name: value for name, value in job.items() if value not in (None, {}, [])},
         (*problems, *_softened(manifest.left())),

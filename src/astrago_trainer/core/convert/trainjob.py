@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from astrago_trainer.core.convert import pods
+from astrago_trainer.core.convert.code import take_code
 from astrago_trainer.core.convert.converted import Converted, Manifest, Path, lost
 from astrago_trainer.core.errors import Problem
 from astrago_trainer.core.platform import SYSTEM_PATH, Framework, Platform, SystemScripts
@@ -22,7 +23,7 @@ from astrago_trainer.core.render.job import HASH_ANNOTATION, TTL_ANNOTATION
 from astrago_trainer.core.render.pods import GIT_CONTAINER, GIT_VOLUME, TF_CONTAINER
 from astrago_trainer.core.render.requirements import USE_PACKAGES
 from astrago_trainer.core.render.runtime import NODE
-from astrago_trainer.core.spec.rules import GIT_PATH, PROGRESS_VOLUME, SCRIPTS_PATH
+from astrago_trainer.core.spec.rules import GIT_PATH, PROGRESS_VOLUME
 
 Json = dict[str, Any]
 
@@ -124,7 +125,7 @@ def trainjob_to_job(
     own = {
         each.name for each in platform.system_scripts
     }  # the service brings these along by itself
-    _take_code(job, [each for each in beside if each["metadata"]["name"] not in own], problems)
+    take_code(job, [each for each in beside if each["metadata"]["name"] not in own], problems)
     if "command" not in job and "argv" not in job:
         problems.append(
             lost(
@@ -258,27 +259,3 @@ def _leave_to_platform(job: Json, scripts: SystemScripts | None) -> None:
     job["volumes"] = [
         each for each in job.get("volumes") or () if each.get("config_map") != scripts.name
     ]
-
-
-def _take_code(job: Json, beside: Sequence[Mapping[str, Any]], problems: list[Problem]) -> None:
-    """A ConfigMap of the same file that is mounted as code is the code; any other one is not in the job."""
-    for config_map in beside:
-        name, texts = config_map["metadata"]["name"], config_map.get("data")
-        mounts = [each for each in job.get("volumes") or () if each.get("config_map") == name]
-        is_code = [each["mount_path"] for each in mounts] == [SCRIPTS_PATH]
-        if is_code and "sub_path" not in mounts[0] and "code" not in job and texts:
-            files = dict(texts)
-            job["volumes"].remove(mounts[0])
-            # What runs is in the command; a script is named so that the code is not taken for data.
-            entrypoint = min(files, key=lambda each: (each != "train.py", each[-3:] != ".py", each))
-            job["code"] = {"files": files, "entrypoint": entrypoint}
-            if config_map.get("binaryData"):
-                problems.append(lost((f"ConfigMap {name}", "binaryData"), "code is text"))
-            continue
-        problems.append(
-            lost(
-                (f"ConfigMap {name}",),
-                f"a job brings one ConfigMap, its code, which is mounted at {SCRIPTS_PATH}",
-                "Create it with kubectl first, and leave it out of the file.",
-            )
-        )

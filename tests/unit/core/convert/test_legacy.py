@@ -183,3 +183,20 @@ JSON = st.recursive(
 def test_no_manifest_breaks_it(kind, value):
     whole = value if isinstance(value, dict) else {"spec": value}
     legacy_to_job({**whole, "kind": kind})
+
+
+@pytest.mark.parametrize(("path", "is_code"), [("/workspace/scripts", True), ("/opt/code", False)])
+def test_a_config_map_beside_the_job_is_its_code_where_code_belongs(path, is_code):
+    manifest = a_pytorch_job()
+    for replica in manifest["spec"]["pytorchReplicaSpecs"].values():
+        pod = replica["template"]["spec"]
+        pod["volumes"].append({"name": "code", "configMap": {"name": "mnist"}})
+        pod["containers"][0]["volumeMounts"].append({"name": "code", "mountPath": path})
+    beside = {"kind": "ConfigMap", "metadata": {"name": "mnist"}, "data": {"train.py": "print(1)"}}
+
+    found = legacy_to_job(manifest, [beside])
+
+    assert ("code" in found.job) == is_code
+    assert [each.path for each in found.lost] == ([] if is_code else ["ConfigMap mnist"])
+    mounted = [each.get("config_map") for each in found.job["volumes"]]
+    assert ("mnist" in mounted) != is_code
