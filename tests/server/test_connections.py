@@ -134,6 +134,8 @@ def test_half_bodies_lock_nobody_out(tmp_path, begin):
             headers = {"Authorization": f"Bearer {token}"}
             found = patient.get(f"{server.address}/api/v1/whoami", headers=headers)
             assert found.json()["name"] == "admin"
+            # Half bodies give way, so that not even the reserve is touched.
+            assert patient.get(f"{server.address}/api/v1/sign-in").status_code == 200
         finally:
             for each in held:
                 each.close()

@@ -29,7 +29,7 @@ For administrators of the namespace:
 
 For administrators of the installation:
   astrago tenants create team-a --title "Team A"  a namespace for several people
-  astrago tenants add team-a ann                  add a member without an invitation
+  astrago tenants add team-a ann                  add a member directly
 
 A viewer reads, a member also runs jobs, an administrator also manages the
 members. An invitation is open for 14 days. --new makes the user first.
@@ -52,7 +52,15 @@ _TAKES = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
-    parser.add_argument("action", nargs="?", choices=tuple(_TAKES), default="list")
+    # With all actions in it, the usage would be wider than a terminal.
+    parser.add_argument(
+        "action",
+        nargs="?",
+        choices=tuple(_TAKES),
+        default="list",
+        metavar="ACTION",
+        help=f"{', '.join(_TAKES)}; default list",
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help="a namespace, then a user")
     parser.add_argument("--title", default="", metavar="TEXT", help="create: what it is for")
     parser.add_argument(
