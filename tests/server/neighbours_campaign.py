@@ -200,6 +200,9 @@ class Quiet:
                 time.sleep(PAUSE)
             self._wait_for_start(name, asked)
 
+    def close(self) -> None:
+        self._connection.close()
+
     def _timed(
         self, times: list[float], method: str, path: str, status: int, body: str | None = None
     ) -> None:
@@ -245,6 +248,7 @@ def run_campaign(
                 time.sleep(1.0)  # until they make noise
                 quiet.work(seconds)
         finally:
+            quiet.close()
             with suppress(subprocess.TimeoutExpired):
                 server.stop()
             end_jobs(folder / "data")

@@ -17,6 +17,7 @@ import secrets
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ CALLERS = 12
 """That send at a time."""
 NAMES = 12
 """Names of jobs that a tenant uses; generated requests make and delete them again and again."""
+GUESSED = 4
+"""Of these, names that other callers know; nobody but their tenant ever sends the others."""
 STREAM_SECONDS = 0.1
 MOST_SHOWN = 10
 CANARY = re.compile(r"canary[abc][0-9a-z-]*")
@@ -71,6 +74,12 @@ class Tenant:
     def names(self) -> list[str]:
         return [f"canary{self.letter}-{number}" for number in range(NAMES)]
 
+    def values_for_others(self) -> dict[str, list[str]]:
+        """What another caller could know, or have guessed."""
+        known = self.values()
+        del known["secret"]
+        return {**known, "name": known["name"][:GUESSED]}
+
     def values(self) -> dict[str, list[str]]:
         """By the name of the parameter that takes them."""
         return {
@@ -85,9 +94,18 @@ class Tenant:
         }
 
 
-def foreign_canaries(text: str, letter: str, request: Request) -> list[str]:
-    """What the text has of tenants other than this one, and the request did not bring itself."""
-    found = [each for each in CANARY.findall(text) if each[len("canary")] != letter]
+def foreign_canaries(
+    text: str, letter: str, request: Request, stored: Set[str] = frozenset()
+) -> list[str]:
+    """What the text has of tenants other than this one, and the request did not bring itself.
+
+    `stored`: what this caller has sent before, for example as the label of a token, and may read again.
+    """
+    found = [
+        each
+        for each in CANARY.findall(text)
+        if each[len("canary")] != letter and each not in stored
+    ]
     if not found:
         return []
     sent = " ".join(
@@ -103,6 +121,7 @@ class Campaign:
         self._tenants = {letter: Tenant(letter) for letter in TENANTS}
         self._operations: list[Operation] = []
         self._choices: list[Operation] = []
+        self._stored: dict[str, set[str]] = {letter: set() for letter in (*TENANTS, "")}
         self.statuses: Counter[int] = Counter()
         self.routes: Counter[str] = Counter()
         self.good_routes: set[str] = set()
@@ -168,12 +187,12 @@ class Campaign:
         others: dict[str, list[str]] = {}
         for tenant in self._tenants.values():
             if tenant.letter != letter:
-                for name, values in tenant.values().items():
-                    if name != "secret":
-                        others.setdefault(name, []).extend(values)
+                for name, values in tenant.values_for_others().items():
+                    others.setdefault(name, []).extend(values)
         # A caller without a token tries what is a tenant's, as if it were its own.
         own = self._tenants[letter or chance.choice(TENANTS)]
-        known = Known(own.values() if letter else {**own.values(), "secret": ["none"]}, others)
+        mine = own.values() if letter else {**own.values_for_others(), "secret": ["none"]}
+        known = Known(mine, others)
         while True:
             operation = chance.choice(self._choices)
             request = Generator(chance, known, own.code if letter else "pass").request(operation)
@@ -198,6 +217,9 @@ class Campaign:
     async def _send(
         self, client: httpx.AsyncClient, number: int, letter: str, request: Request
     ) -> None:
+        if request.method != "GET":  # before another request of this caller can read it
+            self._stored[letter].update(CANARY.findall(unquote(request.path)))
+            self._stored[letter].update(CANARY.findall(request.body.decode(errors="replace")))
         try:
             async with client.stream(
                 request.method, request.path, headers=request.headers, content=request.body
@@ -221,7 +243,8 @@ class Campaign:
             self.unavailable += 1
         elif answer.status_code >= 500 or "Traceback (most recent" in text:
             self._fault(number, letter, request, f"{answer.status_code} {text[:300]}")
-        if found := foreign_canaries(f"{text} {answer.headers}", letter, request):
+        stored = self._stored[letter]
+        if found := foreign_canaries(f"{text} {answer.headers}", letter, request, stored):
             self.leaks.append(self._line(number, letter, request, f"has {found[:3]}"))
 
     def _learn(self, letter: str, request: Request, answer: httpx.Response, text: str) -> None:

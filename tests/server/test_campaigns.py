@@ -46,6 +46,13 @@ def test_what_belongs_to_another_tenant_is_noticed(text, letter, found):
     assert foreign_canaries(text, letter, request) == found
 
 
+def test_what_a_caller_stored_itself_is_no_leak():
+    request = Request("GET", "/api/v1/tokens")
+    assert foreign_canaries("canaryb-user canaryb-5", "a", request, {"canaryb-user"}) == [
+        "canaryb-5"
+    ]
+
+
 def test_figures():
     assert percentile([3, 1, 2], 50) == 2
     assert percentile(range(1, 101), 99) == 99

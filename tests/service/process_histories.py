@@ -177,14 +177,13 @@ class History:
             answer = await client.post(f"{path}:{kind}")
         if answer.status_code == 503:
             return None
-        if answer.status_code >= 500:
-            self.faults.append(f"{kind} of {self._name}: {answer.status_code} {answer.text}")
-            return None
         if answer.status_code == 404:
             return "missing"
         if answer.status_code == 409:
             return "taken" if kind == "create" else "refused"
-        assert answer.status_code < 300, f"{kind}: {answer.status_code} {answer.text}"
+        if answer.status_code >= 300:
+            self.faults.append(f"{kind} of {self._name}: {answer.status_code} {answer.text[:500]}")
+            return None
         found = answer.json()
         if kind == "list":
             same = [each for each in found["items"] if each["name"] == self._name]
@@ -246,7 +245,7 @@ async def check_histories(
     table.note("seconds", f"{time.monotonic() - begin:.0f}")
     made_faults = injector.counts.total()
     table.check("kills and pauses in all", str(made_faults), made_faults > 0, "at least 1")
-    table.equal("faults of a server (5xx)", len(faults), 0)
+    table.equal("answers that no server should give", len(faults), 0)
     table.equal("histories without an order", wrong, 0)
     return table
 

@@ -115,37 +115,53 @@ def _map_settler(kind: str, item: Callable[[Any], Any]) -> Callable[[Any], Json]
     return settle_map
 
 
-def _struct_settler(name: str, version: str, as_patch: bool) -> Callable[[Any], Json]:
-    settlers: dict[str, Callable[[Any], Any]] = {}
-    plain: dict[str, type] = {}  # fields that settle to themselves, so that no call is needed
-    kept: set[str] = set()  # those of them that are written even when empty
-    vanishing: set[str] = set()  # lists and mappings that are not written when empty
-    always: list[tuple[str, Callable[[], Any]]] = []
+class _Fields(NamedTuple):
+    """How the fields of a type settle."""
 
-    def build() -> None:
-        for field_name, field in struct(name, version).items():
-            written = as_patch or (name, field_name) in _KEPT_AS_WRITTEN
-            settle = settler(field.kind, version, as_patch=written)
-            if field.kind.startswith(("list:", "map:")):
-                settlers[field_name] = settle
-                if not as_patch or field.omit:
-                    vanishing.add(field_name)
-                if as_patch and not field.omit:
-                    always.append((field_name, _null))
-                continue
-            settlers[field_name] = _field_settler(field, settle, as_patch)
-            if field.kind in _PLAIN:
-                plain[field_name] = _PLAIN[field.kind]
-                if field.pointer or not field.omit:
-                    kept.add(field_name)
-            if (zero := _zero_value(field, settle, as_patch)) is not None:
-                always.append((field_name, zero))
+    settlers: dict[str, Callable[[Any], Any]]
+    plain: dict[str, type]
+    """Fields that settle to themselves, so that no call is needed."""
+    kept: set[str]
+    """Those of them that are written even when empty."""
+    vanishing: set[str]
+    """Lists and mappings that are not written when empty."""
+    always: list[tuple[str, Callable[[], Any]]]
+
+
+def _fields_of(name: str, version: str, as_patch: bool) -> _Fields:
+    made = _Fields({}, {}, set(), set(), [])
+    for field_name, field in struct(name, version).items():
+        written = as_patch or (name, field_name) in _KEPT_AS_WRITTEN
+        settle = settler(field.kind, version, as_patch=written)
+        if field.kind.startswith(("list:", "map:")):
+            made.settlers[field_name] = settle
+            if not as_patch or field.omit:
+                made.vanishing.add(field_name)
+            if as_patch and not field.omit:
+                made.always.append((field_name, _null))
+            continue
+        made.settlers[field_name] = _field_settler(field, settle, as_patch)
+        if field.kind in _PLAIN:
+            made.plain[field_name] = _PLAIN[field.kind]
+            if field.pointer or not field.omit:
+                made.kept.add(field_name)
+        if (zero := _zero_value(field, settle, as_patch)) is not None:
+            made.always.append((field_name, zero))
+    return made
+
+
+def _struct_settler(name: str, version: str, as_patch: bool) -> Callable[[Any], Json]:
+    fields: _Fields | None = None
 
     def settle_struct(value: Any) -> Json:
+        nonlocal fields
         if type(value) is not dict:
             raise Mismatch(name)
-        if not settlers:  # built on first use, because types contain themselves
-            build()
+        if fields is None:
+            # Made on first use, because types contain themselves; and assigned when complete, because another thread
+            # that saw a part of them would drop the other fields of its value.
+            fields = _fields_of(name, version, as_patch)
+        settlers, plain, kept, vanishing, always = fields
         out = {}
         for key, item in value.items():
             if plain.get(key) is type(item):
