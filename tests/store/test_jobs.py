@@ -329,3 +329,18 @@ def test_a_delivery_is_written_with_its_change_and_sent_by_one(url):
     assert settled == (False, True, True)
     assert (waiting, over) == (row._replace(tries=2), None)
     assert on_database(url, "SELECT count(*) FROM outbox") == [(0,)]
+
+
+def test_a_key_is_not_answered_with_a_job_that_was_refused_in_the_same_transaction(url):
+    """Two requests with one key come at once, and another job has their name."""
+
+    async def scenario(store):
+        await accept(store, a_new_job("taken"))
+        key = Key("key", "body")
+        first, *both = (a_new_job(), a_new_job("taken", key=key), a_new_job("taken", key=key))
+        # The first one is being written while the others come: they share the next transaction.
+        return await asyncio.gather(*(store.write(insert_jobs, each) for each in (first, *both)))
+
+    _, *both = with_store(url, scenario)
+
+    assert both == [Taken("name"), Taken("name")]

@@ -255,8 +255,11 @@ def insert_jobs(tx: Transaction, news: Sequence[NewJob]) -> list[Accepted | Repe
     if fresh:
         _insert_history(tx, fresh, numbers)
     for index, new in enumerate(news):
-        uid = new.job.uid
-        if answers[index] is None:
+        uid, answer = new.job.uid, answers[index]
+        if isinstance(answer, Repeated) and answer.uid in lost:
+            # It repeats a request of this very transaction, which was not accepted.
+            answers[index] = Taken("code" if answer.uid in refused else "name")
+        elif answer is None:
             answers[index] = (
                 Taken("code") if uid in refused
                 else Taken("name") if uid not in numbers
