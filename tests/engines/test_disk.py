@@ -9,7 +9,9 @@ import os
 import re
 import signal
 import subprocess
-from contextlib import suppress
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -214,6 +216,67 @@ def test_a_job_is_stopped_and_forgotten_on_a_disk_without_any_space(tmp_path, is
         assert seen.is_gone
         assert not is_alive(who)
         assert [each.name for each in engine.logs(handle).iterdir()] == ["logs"]
+
+
+def test_a_pod_that_finds_no_space_at_its_start_waits_and_uses_no_restart(tmp_path, isolation):
+    """The first attempt fills the disk and fails; the second one starts when there is space again."""
+    with a_small_disk(tmp_path / "small", "8m") as small:
+        engine = LocalEngine(small / "data", isolation=isolation)
+        script = f"if [ $ASTRAGO_ATTEMPT = 0 ]; then until [ -e {tmp_path}/go-on ]; do sleep 0.02; done; exit 3; fi"
+
+        async def scenario():
+            handle = a_handle()
+            await engine.apply(handle, effective(script, job_set=RESTARTS, **GROUP))
+            await until(engine, handle, lambda seen: seen.phase is Phase.RUNNING)
+            journal = Path(engine.folder(handle).journal)
+            with _kept_full(small / "filler"):  # what the first attempt frees is taken at once
+                (tmp_path / "go-on").touch()
+                await _rests(read_json(engine.folder(handle).supervisor)["pid"], handle)
+            seen = await until_over(engine, handle)
+            return seen, journal.read_text()
+
+        seen, journal = asyncio.run(scenario())
+        assert (seen.phase, seen.restarts) == (Phase.COMPLETE, 1), journal
+
+
+@contextmanager
+def _kept_full(path: Path) -> Iterator[None]:
+    """A thread writes whenever there is space; the file goes at the end."""
+    is_over = threading.Event()
+    fill(path)
+
+    def write() -> None:
+        file = os.open(path, os.O_WRONLY | os.O_APPEND)
+        while not is_over.is_set():
+            with suppress(OSError):
+                os.write(file, b"x" * 4096)
+        os.close(file)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+        path.unlink()
+
+
+async def _rests(supervisor: int, handle) -> None:
+    """Returns when nothing of the job runs and its supervisor only waits, seen many times in a row."""
+    mark, seen = f"ASTRAGO_CONTAINER={handle.uid}/".encode(), 0
+    async with asyncio.timeout(PATIENCE):
+        while seen < 30:
+            try:
+                status = Path(f"/proc/{supervisor}/stat").read_text()
+            except (FileNotFoundError, ProcessLookupError):  # it found space, and has ended the job
+                return
+            is_quiet = status.rpartition(")")[2].split()[0] == "S"
+            for path in Path("/proc").glob("[0-9]*/environ"):
+                with suppress(OSError):
+                    is_quiet = is_quiet and mark not in path.read_bytes()
+            seen = seen + 1 if is_quiet else 0
+            await asyncio.sleep(0.005)
 
 
 # --- files of pods

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import asynccontextmanager
 
 import pytest
@@ -372,3 +373,27 @@ def test_a_pass_that_failed_is_nobody_elses(tmp_path, monkeypatch):
 
     assert [type(each) for each in ends].count(StoreUnavailable) == 2
     assert found is not None
+
+
+def test_a_process_that_was_stopped_asks_the_database_once_more(tmp_path, monkeypatch):
+    """The time of a stop says nothing about the database: what another server has written is seen."""
+    monkeypatch.setattr(following, "READ_SECONDS", 0.05)
+
+    async def scenario():
+        async with two(tmp_path, FakeEngine(), None) as (one, other):
+            job = (await other.submit(ANN, "team", a_spec(nodes=1))).job
+            read, stops = one.store.read, 0
+
+            async def stopped_once(work):
+                nonlocal stops
+                stops += 1
+                if stops == 1:
+                    time.sleep(0.5)  # nothing else of the process runs, its timers neither
+                    await asyncio.Event().wait()
+                return await read(work)
+
+            monkeypatch.setattr(one.store, "read", stopped_once)
+            await one.keep_up()
+            return one.get("team", job.name).job.uid == job.uid
+
+    assert asyncio.run(scenario())

@@ -15,6 +15,9 @@ FOLLOW_SECONDS = 1.0
 READ_SECONDS = 1.0
 """How long a read waits for the database before it is answered with what is known."""
 
+_LATE_SECONDS = 0.2
+"""By which a timer of a process that runs is not late."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -65,11 +68,19 @@ class Following:
         """The same for somebody who reads: where the database does not answer, what is known has to do."""
         if self._steady() < self._again_at:
             return
-        try:
-            async with asyncio.timeout(READ_SECONDS):
-                await self.catch_up()
-        except (StoreError, TimeoutError):
-            self._again_at = self._steady() + FOLLOW_SECONDS
+        for _ in range(2):
+            began = self._steady()
+            try:
+                async with asyncio.timeout(READ_SECONDS):
+                    await self.catch_up()
+                return
+            except StoreError:
+                break
+            except TimeoutError:
+                # After a stop of this process the time says nothing about the database: it is asked once more.
+                if self._steady() - began < READ_SECONDS + _LATE_SECONDS:
+                    break
+        self._again_at = self._steady() + FOLLOW_SECONDS
 
     async def _pass(self) -> None:
         since = self._store.own_stamp

@@ -6,6 +6,7 @@ job stands. Where it may, it is process 1 of a namespace, so that the kernel end
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from astrago_trainer.engines.local import kernel
 from astrago_trainer.engines.local.addresses import (
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from astrago_trainer.engines.local.sessions import Request, Sessions
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
 SSH_PLACES = {
     "ssh": "/usr/bin/ssh",
@@ -414,9 +416,20 @@ class Supervisor:
                 container.lasting = lasting_mounts(container.plan, claims)
             write_hosts(f"{pod.folder}/hosts", self._names)
         except OSError as error:
-            self._end_pod(pod, 128, "VolumeFailed", str(error))
+            if error.errno != errno.ENOSPC:
+                self._end_pod(pod, 128, "VolumeFailed", str(error))
+                return
+            # Space may come back, and a restart would not make any.
+            remove_volumes(pod.plan, pod.folder, can_mount=self._has_view)
+            self._wait_for_disk(error, lambda: self._unless_over(pod, self._start_pod, pod))
             return
         self._go_on(pod)
+
+    def _unless_over(self, pod: PodRun, call: Callable[[T], None], argument: T) -> None:
+        """For what was put off: not when the pod was stopped or replaced meanwhile."""
+        is_current = any(pod in group.pods for group in self._groups)
+        if is_current and not self._is_over and self._after_stop is None:
+            call(argument)
 
     def _go_on(self, pod: PodRun) -> None:
         """The next init container, or all containers when these are through."""
@@ -428,9 +441,16 @@ class Supervisor:
         self._start_groups()
 
     def _start(self, container: Container) -> None:
-        what = self._describe(container)
-        log = self._folder.log(self._attempt, container.pod.plan["name"], container.plan["name"])
-        output = self._output(log)
+        pod = container.pod
+        try:
+            what = self._describe(container)
+            log = self._folder.log(self._attempt, pod.plan["name"], container.plan["name"])
+            output = self._output(log)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            self._wait_for_disk(error, lambda: self._unless_over(pod, self._start, container))
+            return
         what.output = output.write
         container.group = self._limits.make(
             container.mark,
