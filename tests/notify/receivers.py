@@ -83,11 +83,13 @@ def answer(status: str, *headers: str) -> bytes:
 async def listening(behaviour: Behaviour, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     """A server with this behaviour; gives its port, and ends its conversations when the test is done."""
     tasks: set[asyncio.Task[None]] = set()
+    transports: list[asyncio.WriteTransport] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         tasks.add(task)
+        transports.append(writer.transport)
         try:
             await behaviour(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, ssl.SSLError):
@@ -103,6 +105,9 @@ async def listening(behaviour: Behaviour, tls: ssl.SSLContext | None = None) -> 
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for transport in transports:  # what a client has not read must not keep it open
+            transport.abort()
+        await asyncio.sleep(0)
 
 
 @asynccontextmanager
