@@ -26,7 +26,7 @@ def check(campaign: Callable[[], Table]) -> None:
 
 def test_generated_requests_break_nothing_and_leak_nothing(tmp_path):
     limits = requests_campaign.Limits(health=0.5, held=5.0)
-    check(lambda: requests_campaign.run_campaign(tmp_path, 1500, seed=1, limits=limits))
+    check(lambda: requests_campaign.run_campaign(tmp_path, 700, seed=1, limits=limits))
 
 
 def test_a_quiet_tenant_does_not_wait_for_noisy_ones(tmp_path):
@@ -35,7 +35,7 @@ def test_a_quiet_tenant_does_not_wait_for_noisy_ones(tmp_path):
 
 
 def test_nothing_is_lost_or_doubled_by_a_fault_every_other_second(tmp_path):
-    plan = soak.Plan(seconds=20.0, fault_every=1.5, pause=1.0, lock=1.0)
+    plan = soak.Plan(seconds=10.0, fault_every=1.0, pause=0.7, lock=0.7)
     check(lambda: soak.run_campaign(tmp_path, plan, seed=1))
 
 
