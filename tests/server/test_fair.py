@@ -42,18 +42,62 @@ async def waiting(slots: FairSlots, caller: str, order: list[str]) -> asyncio.Ta
     return task
 
 
+async def order_of(slots: FairSlots, running: str, names: list[str]) -> list[str]:
+    """In which order those that wait for the only slot get it, one after the other."""
+    order: list[str] = []
+    tasks = [await waiting(slots, name, order) for name in names]
+    for number in range(len(names)):
+        slots.release(running)
+        await until(lambda number=number: len(order) == number + 1)
+        running = order[-1]
+    slots.release(running)
+    await asyncio.gather(*tasks)
+    assert (slots.running, slots.waiting) == (0, 0)
+    return order
+
+
 def test_callers_take_turns_whoever_has_more_waiting():
     async def story():
-        slots, order = FairSlots(shares(running=1), "things"), []
+        slots = FairSlots(shares(running=1), "things")
         await slots.acquire("loud")
-        tasks = [await waiting(slots, name, order) for name in ("loud", "loud", "loud", "quiet")]
-        for caller in ("loud", "loud", "quiet", "loud"):
-            slots.release(caller)
-            await until(lambda: slots.running == 1 and len(order) == 4 - slots.waiting)
-        slots.release("loud")
+        order = await order_of(slots, "loud", ["loud", "loud", "loud", "other", "other"])
+        assert order == ["other", "loud", "other", "loud", "loud"]
+
+    asyncio.run(story())
+
+
+def test_a_caller_that_asks_rarely_comes_before_all_that_ask_often():
+    """It does not wait for a turn of each of them."""
+
+    async def story():
+        slots = FairSlots(shares(running=1), "things")
+        noisy = [f"noisy {number}" for number in range(10)]
+        order: list[str] = []
+        await slots.acquire("noisy 0")
+        tasks = [await waiting(slots, name, order) for name in noisy * 3]
+        running = "noisy 0"
+        for number in range(31):
+            if number == 15:  # all of them have had a turn, and more to do
+                tasks.append(await waiting(slots, "quiet", order))
+            slots.release(running)
+            await until(lambda number=number: len(order) == number + 1)
+            running = order[-1]
+        slots.release(running)
         await asyncio.gather(*tasks)
-        assert order == ["loud", "quiet", "loud", "loud"]
-        assert (slots.running, slots.waiting) == (0, 0)
+        assert order[15] == "quiet"
+
+    asyncio.run(story())
+
+
+def test_places_of_callers_that_went_are_forgotten():
+    async def story():
+        slots = FairSlots(shares(running=1), "things")
+        for number in range(5000):
+            await slots.acquire(f"caller {number}")
+            slots.release(f"caller {number}")
+            await slots.acquire("always there")
+            slots.release("always there")
+        assert len(slots._next_tags) < 2000
 
     asyncio.run(story())
 

@@ -30,10 +30,11 @@ SEARCHES = Shares(
 )
 """By tenant. A search may take a core for ten seconds; status and streams must not wait for it."""
 PLANS = Shares(
-    running=4, running_each=2, waiting_each=1000, waiting_bytes_each=16 << 20, waiting_seconds=10.0
+    running=2, running_each=1, waiting_each=1000, waiting_bytes_each=16 << 20, waiting_seconds=10.0
 )
 """By caller: reading, checking, rendering and merging of a job. The largest takes a core for some seconds. Many wait: a
-backend sends the requests of all its users."""
+backend sends the requests of all its users. Threads of one interpreter run in turns: more of them finish nothing
+sooner, and let the event loop wait."""
 
 T = TypeVar("T")
 

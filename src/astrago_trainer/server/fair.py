@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict, deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -13,6 +13,9 @@ from typing import TypeVar
 from astrago_trainer.server.problems import ApiError
 
 T = TypeVar("T")
+
+_MOST_REMEMBERED = 1000
+"""Callers whose place in virtual time is kept before old ones are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +40,25 @@ class _Turn:
 
     come: asyncio.Future[None]
     size: int
+    tag: int
+    """Its place in virtual time; the smallest comes first."""
 
 
 class FairSlots:
-    """Slots for work. Callers that wait take turns; the requests of one caller come in their order."""
+    """Slots for work, by start-time fair queueing; the requests of one caller come in their order.
+
+    Virtual time is that of the newest start. A caller's requests are one apart in it, so callers with many take turns,
+    and one that asks rarely comes next instead of waiting for a turn of each of them.
+    """
 
     def __init__(self, shares: Shares, what: str) -> None:
         """`what` names the work in a refusal: previews, searches."""
         self._shares = shares
         self._what = what
         self._running: Counter[str] = Counter()
-        self._waiting: OrderedDict[str, deque[_Turn]] = OrderedDict()
+        self._waiting: dict[str, deque[_Turn]] = {}
+        self._time = 0
+        self._next_tags: dict[str, int] = {}
 
     @property
     def running(self) -> int:
@@ -69,10 +80,10 @@ class FairSlots:
     async def acquire(self, caller: str, size: int = 0) -> None:
         """`slot` for work that ends elsewhere, with `release`. `size` is what it holds in memory, in bytes."""
         if caller not in self._waiting and self._has_slot(caller):
-            self._running[caller] += 1
+            self._start(caller, self._tag(caller))
             return
         self._check_queue(caller, size)
-        turn = _Turn(asyncio.get_running_loop().create_future(), size)
+        turn = _Turn(asyncio.get_running_loop().create_future(), size, self._tag(caller))
         self._waiting.setdefault(caller, deque()).append(turn)
         try:
             async with asyncio.timeout(self._shares.waiting_seconds):
@@ -109,17 +120,28 @@ class FairSlots:
         self._grant()
 
     def _grant(self) -> None:
-        """Give free slots to those that wait, one to each caller in turn."""
-        while (caller := next(filter(self._has_slot, self._waiting), None)) is not None:
+        """Give free slots to those that wait."""
+        while callers := [each for each in self._waiting if self._has_slot(each)]:
+            caller = min(callers, key=lambda each: self._waiting[each][0].tag)
             queue = self._waiting[caller]
             turn = queue.popleft()
-            if queue:
-                self._waiting.move_to_end(caller)
-            else:
+            if not queue:
                 del self._waiting[caller]
             if not turn.come.done():
-                self._running[caller] += 1
+                self._start(caller, turn.tag)
                 turn.come.set_result(None)
+
+    def _start(self, caller: str, tag: int) -> None:
+        self._running[caller] += 1
+        self._time = max(self._time, tag)
+        if len(self._next_tags) > _MOST_REMEMBERED:  # what lies in the past says nothing any more
+            later = {each: at for each, at in self._next_tags.items() if at > self._time}
+            self._next_tags = later
+
+    def _tag(self, caller: str) -> int:
+        tag = max(self._time, self._next_tags.get(caller, 0))
+        self._next_tags[caller] = tag + 1
+        return tag
 
     def _has_slot(self, caller: str) -> bool:
         return (
