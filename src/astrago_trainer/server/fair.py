@@ -122,7 +122,10 @@ class FairSlots:
     def _grant(self) -> None:
         """Give free slots to those that wait."""
         while callers := [each for each in self._waiting if self._has_slot(each)]:
-            caller = min(callers, key=lambda each: self._waiting[each][0].tag)
+            # Among equals, the one that has asked for less.
+            caller = min(
+                callers, key=lambda each: (self._waiting[each][0].tag, self._next_tags.get(each, 0))
+            )
             queue = self._waiting[caller]
             turn = queue.popleft()
             if not queue:

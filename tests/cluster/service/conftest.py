@@ -40,7 +40,7 @@ def newcomer(api: Api, kubectl: Kubectl) -> Iterator[Callable[..., Person]]:
 
     yield come
     for namespace in made:
-        kubectl("delete", "namespace", namespace, "--wait=false")
+        kubectl("delete", "namespace", namespace, "--wait=false", "--ignore-not-found")
 
 
 @pytest.fixture

@@ -90,4 +90,4 @@ def test_huge_annotations_are_taken_or_refused_with_their_size(ann, bob, size):
     else:
         assert answer.status_code == 422, answer.text
         assert any(each["path"] == "annotations" for each in answer.json()["errors"])
-    assert bob.client.list() == []
+    assert list(bob.client.list()) == []
