@@ -22,7 +22,7 @@ _EPILOG = """\
 For administrators of the namespace:
   astrago tenants members team-a                  who may do what there
   astrago tenants invite team-a ann --role viewer ask a user to become a member
-  astrago tenants invitations team-a              those that nobody has answered
+  astrago tenants invitations team-a              the open ones
   astrago tenants withdraw team-a ann             take an invitation back
   astrago tenants add team-a ann --role viewer    change the role of a member
   astrago tenants remove team-a ann               remove a member

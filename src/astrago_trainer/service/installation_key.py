@@ -27,7 +27,7 @@ class InstallationKey:
         return self._secret
 
     def derived(self, purpose: str) -> bytes:
-        """A key for one purpose: whoever learns it learns nothing of the others."""
+        """A key for one purpose; it says nothing about the keys for other purposes."""
         return hmac.digest(self.secret(), f"key\n{purpose}".encode(), hashlib.sha256)
 
 

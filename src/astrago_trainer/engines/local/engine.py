@@ -197,7 +197,7 @@ class LocalEngine:
                 for name in names:
                     if name.count("~") == 2:  # others are not of jobs
                         yield Handle(*name.split("~"))
-                if "" in names:  # some news were lost: whoever listens again looks at all jobs
+                if "" in names:  # events were lost: the caller listens again and looks at all jobs
                     return
         finally:
             watch.close()
@@ -327,7 +327,7 @@ class LocalEngine:
         await process.wait()
 
     async def _leave_queue(self, folder: JobFolder, uid: str) -> bool:
-        """Whether the job was waiting; from now on nobody starts it."""
+        """Whether the job was waiting; it is not started from now on."""
         if not self._queue.has(uid):
             return False
         lock = await asyncio.to_thread(_wait_for_lock, folder)

@@ -1,7 +1,7 @@
 """Which pod must go because of the files that it writes, as the kubelet decides it.
 
 A volume may be limited in size. On a disk that has less than the reserve left, a pod whose temporary files take more
-than that gives them back: so nobody else is stopped by a disk that one job has filled. Standard library only.
+than that is evicted and its files are removed, so that one job cannot stop the others. Standard library only.
 """
 
 from __future__ import annotations

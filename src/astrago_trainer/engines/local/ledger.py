@@ -1,7 +1,7 @@
 """What running jobs hold of this machine: one file for all of them, under one lock.
 
-A holder is named by pid and start time; one that has died holds nothing any more. Whoever starts a job takes its share
-first and hands it to the job's supervisor, so that two starters never give away the same CPU.
+A holder is named by pid and start time; a dead one holds nothing. The process that starts a job takes its share first
+and hands it to the job's supervisor, so that two starters never give away the same CPU.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Ledger:
     def take(self, uid: str, who: Json, plan: Json) -> Json | str:
         """What the job may use, now in the name of `who`; what is missing, in numbers, when it does not fit.
 
-        A job that holds its share already keeps it, whoever took it.
+        A job that already holds its share keeps it, whichever process took it.
         """
         with self._entries() as entries:
             held = next((entry for entry in entries if entry["uid"] == uid), None)

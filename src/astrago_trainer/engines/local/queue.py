@@ -1,7 +1,7 @@
 """Jobs that wait for this machine: a small file each in one folder, and no process.
 
-A file is added by the engine and removed by whoever starts the job, or takes it out of the queue. Who changes the queue
-entry of a job holds the lock of the job's folder, so that a job is never started and removed at once.
+The engine adds a file; the process that starts the job, suspends it or deletes it removes the file. That process holds
+the lock of the job's folder meanwhile, so that a job is never started and removed at the same time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The process that starts waiting jobs: one for a data folder, while there are any. Standard library only.
+"""Starts waiting jobs: one process for each data folder, while any job waits. Standard library only.
 
-It is nobody's child for long: servers and commands come and go, the queue goes on. It sleeps until a job comes, leaves
-or ends. Whoever finds the queue without it starts it again; nothing of the queue is in its memory alone.
+It does not depend on the process that started it: servers and commands come and go, the queue stays. It sleeps until a
+job is added, removed or ends. Its state is in files, so a killed scheduler is simply started again.
 
 Run as a program: `<data folder>`.
 """
@@ -177,7 +177,7 @@ class Scheduler:
             return True
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            # Whoever had the lock may have started the job, or taken it out of the queue.
+            # The previous holder of the lock may have started the job, or taken it out of the queue.
             if not self._queue.has(uid):
                 return True
             plan = None
@@ -242,10 +242,10 @@ def _is_begun_warm(folder: JobFolder, entry: Json, errors: int) -> bool:
 
 def main() -> None:
     data = sys.argv[1]
-    heard, told = os.pipe2(os.O_CLOEXEC)
-    if os.fork():  # whoever started this waits until the queue is looked after, and no longer
-        os.close(told)
-        os.read(heard, 1)
+    ready, when_ready = os.pipe2(os.O_CLOEXEC)
+    if os.fork():  # the starter waits until the scheduler runs, and no longer
+        os.close(when_ready)
+        os.read(ready, 1)
         os._exit(0)
     kernel.set_process_name("astrago-queue")
     queue = Queue(data)
@@ -254,11 +254,11 @@ def main() -> None:
         if lock is None:
             return
         write_json(_claim(data), identity(os.getpid()) or {}, has_version=False, is_durable=False)
-        if told >= 0:
-            os.close(told)
-            told = -1
+        if when_ready >= 0:
+            os.close(when_ready)
+            when_ready = -1
         Scheduler(data, lock).run()
-        # A job that is added from now on finds nobody here, and one that was added before is found below.
+        # A job that is added from now on finds no scheduler; one that was added before is found below.
         os.unlink(_claim(data))
         os.close(lock)
         if queue.is_empty():

@@ -251,7 +251,7 @@ class Supervisor:
         self._loop.later(SAVE_SECONDS, again)
 
     def _take_share(self) -> None:
-        """Begins when the job has its share of the machine; whoever started this process took it already."""
+        """Begin when the job has its share of the machine, which the starter of this process usually took already."""
         if self._groups or self._is_over or self._after_stop is not None:
             return
         uid = self._plan["uid"]
@@ -275,7 +275,7 @@ class Supervisor:
         self._begin_attempt()
 
     def _wait_for_share(self, shortage: str) -> None:
-        """Only where it was lost: whoever took it died before this process had it, and somebody else was quicker."""
+        """Wait for a share that was lost: its taker died before this process had it, and another job took it."""
         if shortage != self._shortage:
             self._shortage = shortage
             self._set("Queued", NOT_ENOUGH_FREE, shortage)
@@ -772,7 +772,7 @@ def main() -> None:
 
 
 def become_starter(errors: int) -> None:
-    """A session of its own, and no stream of whoever runs this but one for errors."""
+    """Leave the session and the streams of the parent; errors go to the given stream."""
     os.setsid()
     os.chdir("/")
     nothing = os.open("/dev/null", os.O_RDWR)

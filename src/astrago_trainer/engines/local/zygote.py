@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def ask(address: str, request: dict[str, Any], errors: int) -> bool:
-    """Whether a supervisor was forked; raises OSError where nobody listens."""
+    """Whether a supervisor was forked; raises OSError when no zygote listens."""
     folder, name = os.path.split(address)
     handle = os.open(folder, os.O_PATH | os.O_CLOEXEC)  # a socket's address is short
     try:

@@ -217,7 +217,7 @@ _INVITATIONS = "/tenants/{namespace}/invitations"
 
 @router.get(
     _INVITATIONS,
-    responses={200: said(schemas.InvitationList, "Those that nobody has answered.")},
+    responses={200: said(schemas.InvitationList, "The open invitations.")},
     operation_id="listInvitations",
 )
 async def invitations(namespace: str, shared: Shared) -> Response:
