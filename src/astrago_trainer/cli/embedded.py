@@ -61,6 +61,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 T = TypeVar("T")
 
+_BUSY_SECONDS = 30.0
+"""How long a command waits for the database: longer than a server, whose callers can come back."""
 _TICK_SECONDS = 1.0
 _WAITING = 64
 """Batches between what is read and what is printed: a slow terminal slows the reading down, nothing is dropped."""
@@ -83,7 +85,7 @@ class Embedded:
         self.namespace = namespace or own_namespace()
         self._actor = Identity(user_name(), is_administrator=True)
         self._service = Service(
-            Settings(data=data, database=database),
+            Settings(data=data, database=database, busy_seconds=_BUSY_SECONDS),
             LocalEngine(data, images=images_here(), log_limits=log_limits_here(os.environ)),
             platform=platform_here(runtimes=catalogue.names()),
         )

@@ -60,6 +60,7 @@ from astrago_trainer.store import (
 )
 from astrago_trainer.store.access import forget_invitations
 from astrago_trainer.store.audit import AuditRow, insert_audit, load_audit
+from astrago_trainer.store.drivers import BUSY_SECONDS
 from astrago_trainer.store.jobs import (
     Attempt,
     Documents,
@@ -134,7 +135,9 @@ class Service:
         """Reads everything; with `tend` it also looks after jobs. Raises StoreError, which says what to do."""
         settings = self.settings
         self._store = await Store.open(
-            database_url(settings.data, settings.database), busy_seconds=settings.busy_seconds
+            database_url(settings.data, settings.database),
+            busy_seconds=settings.busy_seconds,
+            waiting_seconds=max(settings.busy_seconds, BUSY_SECONDS),
         )
         try:
             await self._build(tend=tend)
